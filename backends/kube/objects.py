@@ -159,8 +159,8 @@ def owners_of(item: KubernetesObject) -> list[str]:
 
 
 def pods_path(namespace: str, name: str = "") -> str:
-    """Return the path of a namespace's pods, or of one of them."""
-    path = f"/api/v1/namespaces/{namespace}/pods"
+    """Return the path of a namespace's pods, of all pods if it is empty, or of one of them."""
+    path = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
     return f"{path}/{name}" if name else path
 
 

@@ -96,6 +96,11 @@ class Reflector(Generic[T]):
         """Whether a watch keeps the copy up to date."""
         return self._is_current
 
+    @property
+    def error(self) -> SchedulerError | None:
+        """Why the objects could not be listed last; None if they could."""
+        return self._error
+
     def items(self) -> dict[str, T]:
         """Return the objects by uid, or by name where a server gives none.
 

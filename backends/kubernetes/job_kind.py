@@ -137,6 +137,10 @@ class JobKind(LaunchForm):
     def state(self, job: KubernetesObject) -> AppState:
         """Return a job's state; SUBMITTED until its controller has picked it up."""
 
+    def needs_pods(self, job: KubernetesObject) -> bool:
+        """Return whether only pods tell if a job runs."""
+        return False
+
     @abstractmethod
     def status(self, job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) -> JobStatus:
         """Return how a job is doing.
@@ -192,8 +196,18 @@ class JobKind(LaunchForm):
         """Explain a job's state, the cause first; empty if there is nothing to say."""
 
     @abstractmethod
-    def pod_reason(self, pod: KubernetesObject, events: Iterable[KubernetesObject] = ()) -> str:
-        """Explain a pod's state; empty if there is nothing to say."""
+    def pod_reason(self, pod: KubernetesObject, events: Iterable[KubernetesObject] = (), now: float = 0.0) -> str:
+        """Explain a pod's state; empty if there is nothing to say.
+
+        Args:
+            pod: the pod.
+            events: those about it.
+            now: the time, in seconds since the epoch, where a scheduler that has said nothing is named after a while.
+        """
+
+    @abstractmethod
+    def not_looked_at(self, job: KubernetesObject) -> str:
+        """Return who should look at a new job and has not."""
 
     # Cancel
 

@@ -65,6 +65,9 @@ class CronJobs(ObservedJobs):
     by_replica = _of_newest("by_replica")
     without_pod = _of_newest("without_pod")
 
+    def needs_pods(self, job: KubernetesObject) -> bool:
+        return False
+
     def status(self, job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) -> JobStatus:
         status = BATCH.status(_newest(job), pods)
         return status._replace(places={**status.places, "schedule": plain(dig(job, "spec", "schedule") or "")})

@@ -12,6 +12,7 @@ from ....specs.roles import AppDef, Role
 from ....specs.status import AppState, ReplicaStatus, is_terminal
 from ...kube.api_server import ApiServer
 from ...kube.causes import (
+    LOOKED_AT_S,
     UNPLACED,
     UNSCHEDULED,
     describe_event,
@@ -20,6 +21,7 @@ from ...kube.causes import (
     newest_cause,
     pod_reason,
     together,
+    unplaced_reason,
 )
 from ...kube.objects import POD_SPEC, KubernetesObject, Texts, Time, dig, name_of, shape, uid_of
 from ...kube.pod_template import role_of_template
@@ -33,9 +35,6 @@ from .kueue import admitted_by, queue_of, queue_reason, read_workload
 
 CONDITIONS = [shape(type=str, status=str, reason=str, message=str, lastTransitionTime=Time)]
 TEMPLATE = shape(metadata=shape(labels=Texts, annotations=Texts), spec=POD_SPEC)
-_DEFAULT_SCHEDULER = "default-scheduler"
-# Controllers look at a new job within seconds.
-_LOOKED_AT_S = 10.0
 
 
 def true_conditions(job: KubernetesObject) -> dict[str, Mapping[str, Any]]:
@@ -51,7 +50,11 @@ def is_cancelled(job: KubernetesObject) -> bool:
 
 def state_of_pods(pods: Iterable[KubernetesObject]) -> AppState | None:
     """Return RUNNING or UNKNOWN by the pods of a job that has not ended; None if its own status decides."""
-    states = {pod_state(pod) for pod in pods if not pod["metadata"].get("deletionTimestamp")}
+    return joined_pods({pod_state(pod) for pod in pods if not pod["metadata"].get("deletionTimestamp")})
+
+
+def joined_pods(states: set[AppState]) -> AppState | None:
+    """Return RUNNING or UNKNOWN by the states of pods that are not deleted; None if the job's own status decides."""
     if states == {AppState.UNKNOWN}:
         return AppState.UNKNOWN
     # If all pods have ended, the controller has not counted them yet, or creates others.
@@ -69,6 +72,9 @@ class ObservedJobs(JobKind):
     def is_suspended(self, job: KubernetesObject) -> bool:
         """Return whether a job makes no pods until somebody, or a queue, lets it run."""
         return "Suspended" in true_conditions(job) or bool(dig(job, "spec", "suspend"))
+
+    def needs_pods(self, job: KubernetesObject) -> bool:
+        return self.state(job) is AppState.PENDING and not self.is_suspended(job)
 
     def is_queued(self, job: KubernetesObject) -> bool:
         return bool(queue_of(job))
@@ -148,7 +154,11 @@ class ObservedJobs(JobKind):
             lost = "its pods were deleted, and the logs with them" if facts.events.get(uid_of(job)) else ""
             return "; ".join(filter(None, (queue_reason(job, facts.more) or self._suspended(job), lost)))
         if state is AppState.SUBMITTED:
-            return self._not_looked_at(job, now)
+            age = now - submitted_at(job)
+            words = self.not_looked_at(job)
+            if dig(job, "spec", "managedBy"):
+                return words
+            return f"{words} for {short_time(age)}" if age > LOOKED_AT_S else ""
         ending = is_terminal(state) or "FailureTarget" in true_conditions(job)
         failed = [one for one in replicas if one.state is AppState.FAILED and not _was_killed(facts, one)]
         parts = [_together(sorted(failed, key=lambda one: one.finished_at or now))]
@@ -165,7 +175,7 @@ class ObservedJobs(JobKind):
         if state is AppState.PENDING:
             parts.append(admitted_by(facts.more))
         found = [part for part in parts if part]
-        if not found and state is AppState.PENDING and not facts.pods and now - submitted_at(job) > _LOOKED_AT_S:
+        if not found and state is AppState.PENDING and not facts.pods and now - submitted_at(job) > LOOKED_AT_S:
             return "has no pod, and no event says why"
         return "; ".join(found) or status.message
 
@@ -178,21 +188,19 @@ class ObservedJobs(JobKind):
         where = f"kubectl -n {job['metadata'].get('namespace')} patch {self.word.lower()} {name_of(job)} --type merge"
         return f'suspended, by somebody or by a queue; `{where} -p \'{{"spec":{{"suspend":false}}}}\'` resumes it'
 
-    def _not_looked_at(self, job: KubernetesObject, now: float) -> str:
-        age = now - submitted_at(job)
+    def not_looked_at(self, job: KubernetesObject) -> str:
         if by := dig(job, "spec", "managedBy"):
             return plain(f"{by} should run it (spec.managedBy), but has not looked at it")
-        return f"its controller has not looked at it for {short_time(age)}" if age > _LOOKED_AT_S else ""
+        return "its controller has not looked at it"
 
-    def pod_reason(self, pod: KubernetesObject, events: Iterable[KubernetesObject] = ()) -> str:
+    def pod_reason(self, pod: KubernetesObject, events: Iterable[KubernetesObject] = (), now: float = 0.0) -> str:
         events = list(events)
         reason = pod_reason(pod, events, newest_cause(pod, events))
         group = dig(pod, "spec", "schedulingGroup", "podGroupName")
-        scheduler = dig(pod, "spec", "schedulerName") or _DEFAULT_SCHEDULER
         if reason == UNPLACED and group:
             return plain(f"waits for the PodGroup {group}, which is missing or not complete")
-        if reason == UNPLACED and scheduler != _DEFAULT_SCHEDULER:
-            return plain(f"waits for the scheduler {scheduler}, which has said nothing about it")
+        if reason == UNPLACED:
+            return unplaced_reason(pod, now)
         return reason.replace(UNSCHEDULED, f"{UNSCHEDULED} as a gang, all pods or none", 1) if group else reason
 
     # Launch and cancel

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ....logs.text.sanitize import plain
 from ....specs.status import AppState, is_terminal
+from ...kube.causes import waits
 from ...kube.objects import METADATA, KubernetesObject, checked, dig, name_of, number, shape
 from ...kube.pods import first_start, main_container, seconds_of
 from ..job_kind import MAX_REPLICAS, JobFacts, JobStatus, Replica
@@ -150,6 +151,10 @@ class TrainingJobs(ObservedJobs):
 
     def is_suspended(self, job: KubernetesObject) -> bool:
         return _condition(job) == "Suspended"
+
+    def needs_pods(self, job: KubernetesObject) -> bool:
+        # A TrainJob has no condition that says that it runs.
+        return waits(self.state(job)) and not self.is_suspended(job)
 
     def state(self, job: KubernetesObject) -> AppState:
         return self.status(job).state

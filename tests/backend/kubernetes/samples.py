@@ -40,14 +40,18 @@ def all_samples(group: str) -> list[dict[str, Any]]:
 def chosen(items: list[Any], asked: Asked) -> list[Any]:
     """Return the objects that a request's selectors choose, as a server does."""
     for part in filter(None, asked.params.get("labelSelector", "").split(",")):
-        name, _, value = part.partition("=")
+        name, equals, value = part.partition("=")
+        if not equals:
+            items = [one for one in items if name in one["metadata"].get("labels", {})]
+            continue
         # Servers write both names of a label; the recordings have the one with a domain.
         names = name, f"batch.kubernetes.io/{name}"
         items = [one for one in items if value in map(one["metadata"].get("labels", {}).get, names)]
     for part in filter(None, asked.params.get("fieldSelector", "").split(",")):
         field, _, value = part.partition("=")
-        *path, last = field.split(".")
-        items = [one for one in items if (one[path[0]] if path else one).get(last) == value]
+        *path, last = field.rstrip("!").split(".")
+        wanted = not field.endswith("!")
+        items = [one for one in items if ((one[path[0]] if path else one).get(last) == value) is wanted]
     return items
 
 

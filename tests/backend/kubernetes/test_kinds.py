@@ -272,13 +272,17 @@ def test_pod_that_its_job_ended_is_no_cause():
     assert "out of memory" not in described(BATCH, found).msg
 
 
-def test_row_has_the_state_that_pods_tell(cluster):
+def test_described_state_where_pods_are_not_listed(cluster):
     found = sample("plain", "crashloop")
     job = found["job"]
     job["metadata"]["resourceVersion"] = "5"
     app_id = serve(cluster.server, BATCH, found)
     cluster.has(BATCH, job)
     cluster.has(CRON)
+    pods = cluster.server.answers["GET", pods_path("jobs")]
+    cluster.server.answers["GET", pods_path("jobs")] = lambda asked: (
+        FORBIDDEN if asked.params["labelSelector"] == "job-name" else pods(asked)
+    )
     # The job says only that no pod is ready.
     assert cluster.rows() == {app_id: "PENDING"}
     assert cluster.scheduler.describe(app_id).state.name == "RUNNING"
