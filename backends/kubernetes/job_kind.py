@@ -92,6 +92,12 @@ def joined_state(states: Collection[AppState]) -> AppState:
     return AppState.RUNNING if any(map(is_terminal, states)) else AppState.SUBMITTED
 
 
+def with_field(item: KubernetesObject, path: Sequence[str], value: Any) -> KubernetesObject:
+    """Return a copy of an object in which the field of this path has another value."""
+    name, *rest = path
+    return {**item, name: with_field(item.get(name) or {}, rest, value) if rest else value}
+
+
 class JobKind(LaunchForm):
     """A kind of jobs on an API server: where they are, and what their fields mean.
 
@@ -101,6 +107,7 @@ class JobKind(LaunchForm):
         joins_children: whether the jobs that it owns are further parts of it.
         moves_start: whether its controller writes the time of a start anew while a job runs.
         suspend: the action that suspends a job; None if there is none.
+        suspend_at: the path of the field that suspends a job.
     """
 
     word: str
@@ -108,6 +115,7 @@ class JobKind(LaunchForm):
     joins_children = False
     moves_start = False
     suspend: JobAction | None = None
+    suspend_at: tuple[str, ...] = ("spec", "suspend")
 
     # On the server
 

@@ -275,9 +275,9 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         if action not in offered:
             raise SchedulerError(f"{action} is not possible now. Possible: {', '.join(offered) or 'nothing'}")
         self._followed.forget(app_id)
-        change(
-            self._kinds.of(app_id), app_id, self._listed.uid(app_id), partial(apply_action, action=action, value=value)
-        )
+        jobs = self._kinds.of(app_id)
+        make = partial(apply_action, kind=jobs.kind, action=action, value=value)
+        change(jobs, app_id, self._listed.uid(app_id), make)
 
     def _cancel_existing(self, app_id: str) -> None:
         self.cancel(app_id)

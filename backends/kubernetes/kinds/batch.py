@@ -14,7 +14,6 @@ from ...kube.causes import event_time, explain_nodes
 from ...kube.objects import METADATA, KubernetesObject, checked, dig, name_of, number, owners_of, shape, uid_of
 from ...kube.pods import first_start, main_container, seconds_of
 from .. import labels
-from ..actions import SUSPEND
 from ..job_kind import MAX_REPLICAS, JobFacts, JobStatus, Replica, joined_state
 from ..launching.batch import IndexedJobForm
 from ..launching.form import role_of
@@ -80,7 +79,6 @@ class BatchJobs(IndexedJobForm, ObservedJobs):
     """Jobs of ``batch/v1``."""
 
     word = "Job"
-    suspend = SUSPEND
     launched_as = "job"
     joins_children = True
 

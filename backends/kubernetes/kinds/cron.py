@@ -14,7 +14,7 @@ from ..actions import SUSPEND_SCHEDULE
 from ..job_kind import JobFacts, JobStatus, Replica
 from .batch import BATCH, JOB_SPEC
 from .children import children_of, with_children
-from .observed import ObservedJobs
+from .observed import SUSPENDED, ObservedJobs
 
 _CRON = shape(
     "metadata",
@@ -84,15 +84,14 @@ class CronJobs(ObservedJobs):
     def reason(self, facts: JobFacts, replicas: Sequence[ReplicaStatus], now: float) -> str:
         job = facts.job
         if not children_of(job):
-            return self._suspended(job) if dig(job, "spec", "suspend") else "has made no job yet"
+            return SUSPENDED if dig(job, "spec", "suspend") else "has made no job yet"
         newest = _newest(job)
         why = BATCH.reason(facts._replace(job=newest), replicas, now)
         return "; ".join(filter(None, (f"its newest job is {name_of(newest)}", why)))
 
     def cancelled(self, job: KubernetesObject) -> KubernetesObject:
         raise SchedulerError(
-            f"{self.app_id(job)} is a CronJob, which makes more jobs: delete it, or suspend it with `kubectl -n "
-            f'{job["metadata"].get("namespace")} patch cronjob {name_of(job)} -p \'{{"spec":{{"suspend":true}}}}\'`'
+            f"{self.app_id(job)} is a CronJob, which makes more jobs: delete it, or suspend it by its action suspend"
         )
 
 

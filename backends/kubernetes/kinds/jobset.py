@@ -12,7 +12,6 @@ from ...kube.api_server import ApiServer
 from ...kube.objects import METADATA, KubernetesObject, Name, checked, dig, name_of, number, shape, uid_of
 from ...kube.pods import first_start, main_container, seconds_of
 from .. import labels
-from ..actions import SUSPEND
 from ..job_kind import MAX_REPLICAS, JobFacts, JobStatus, Replica
 from ..launching.form import role_of
 from ..launching.jobset import JobSetForm
@@ -60,7 +59,6 @@ class JobSets(JobSetForm, ObservedJobs):
     """Jobs of ``jobset.x-k8s.io/v1alpha2``."""
 
     word = "JobSet"
-    suspend = SUSPEND
     launched_as = "jobset"
 
     def checked(self, item: Any) -> KubernetesObject | None:

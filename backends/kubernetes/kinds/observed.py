@@ -29,10 +29,12 @@ from ...kube.pods import main_container, pod_state, run_of
 from ...shared.exit_reasons import format_cancelled, short_time
 from ...types import Finding, StateChange
 from .. import labels
-from ..job_kind import CHILDREN, JobFacts, JobKind, Replica
+from ..actions import SUSPEND
+from ..job_kind import CHILDREN, JobFacts, JobKind, Replica, with_field
 from ..times import submitted_at
 from .kueue import admitted_by, queue_of, queue_reason, read_workload
 
+SUSPENDED = "suspended, by somebody or by a queue: its action resume lets it run"
 CONDITIONS = [shape(type=str, status=str, reason=str, message=str, lastTransitionTime=Time)]
 TEMPLATE = shape(metadata=shape(labels=Texts, annotations=Texts), spec=POD_SPEC)
 
@@ -64,6 +66,7 @@ def joined_pods(states: set[AppState]) -> AppState | None:
 class ObservedJobs(JobKind):
     """Jobs that others launch: this program shows, explains and ends them."""
 
+    suspend = SUSPEND
     unknown = ""
     launched_as = "auto"
     """The run option ``kind`` that launches such a job again."""
@@ -71,7 +74,7 @@ class ObservedJobs(JobKind):
 
     def is_suspended(self, job: KubernetesObject) -> bool:
         """Return whether a job makes no pods until somebody, or a queue, lets it run."""
-        return "Suspended" in true_conditions(job) or bool(dig(job, "spec", "suspend"))
+        return "Suspended" in true_conditions(job) or bool(dig(job, *self.suspend_at))
 
     def needs_pods(self, job: KubernetesObject) -> bool:
         return self.state(job) is AppState.PENDING and not self.is_suspended(job)
@@ -152,7 +155,7 @@ class ObservedJobs(JobKind):
             return "is being deleted" + (f"; its pods end within {seconds} s" if seconds else "")
         if self.is_suspended(job):
             lost = "its pods were deleted, and the logs with them" if facts.events.get(uid_of(job)) else ""
-            return "; ".join(filter(None, (queue_reason(job, facts.more) or self._suspended(job), lost)))
+            return "; ".join(filter(None, (queue_reason(job, facts.more) or SUSPENDED, lost)))
         if state is AppState.SUBMITTED:
             age = now - submitted_at(job)
             words = self.not_looked_at(job)
@@ -184,10 +187,6 @@ class ObservedJobs(JobKind):
         failed = [event for event in sorted(events, key=event_time) if event.get("reason") == "FailedCreate"]
         return describe_event(failed[-1]) if failed else ""
 
-    def _suspended(self, job: KubernetesObject) -> str:
-        where = f"kubectl -n {job['metadata'].get('namespace')} patch {self.word.lower()} {name_of(job)} --type merge"
-        return f'suspended, by somebody or by a queue; `{where} -p \'{{"spec":{{"suspend":false}}}}\'` resumes it'
-
     def not_looked_at(self, job: KubernetesObject) -> str:
         if by := dig(job, "spec", "managedBy"):
             return plain(f"{by} should run it (spec.managedBy), but has not looked at it")
@@ -214,7 +213,7 @@ class ObservedJobs(JobKind):
     def cancelled(self, job: KubernetesObject) -> KubernetesObject:
         annotations = {**(job["metadata"].get("annotations") or {}), labels.CANCELLED_BY: user_name()}
         metadata = {**job["metadata"], "annotations": annotations}
-        made = {**job, "metadata": metadata, "spec": {**job["spec"], "suspend": True}}
+        made = with_field({**job, "metadata": metadata}, self.suspend_at, True)
         made.pop(CHILDREN, None)
         return made
 

@@ -138,6 +138,7 @@ class TrainingJobs(ObservedJobs):
         self.word, self.group, self.version, self.resource = source.path.split("/")
         self.prefix = self.word.lower()
         self._source = source
+        self.suspend_at = source.suspend_at
 
     def checked(self, item: Any) -> KubernetesObject | None:
         return checked(item, _JOB)
@@ -211,16 +212,6 @@ class TrainingJobs(ObservedJobs):
 
     def why(self, facts: JobFacts) -> str:
         return self.status(facts.job).message
-
-    def cancelled(self, job: KubernetesObject) -> KubernetesObject:
-        made = {**super().cancelled(job), "spec": {**job["spec"]}}
-        *path, last = self._source.suspend_at
-        place: Any = made
-        for name in path:
-            place[name] = {**(place.get(name) or {})}
-            place = place[name]
-        place[last] = True
-        return made
 
 
 TRAINING = tuple(map(TrainingJobs, _SOURCES))

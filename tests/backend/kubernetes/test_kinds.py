@@ -208,7 +208,7 @@ def test_row_of_a_cron_job_is_that_of_its_newest_job(cluster):
     ("name", "state", "message"),
     [
         ("cron-fails", "FAILED", "its newest job is cron-fails-29928436; exit 4: main/0"),
-        ("cron-suspended", "PENDING", "suspended, by somebody or by a queue; `kubectl -n jobs patch cronjob cron-susp"),
+        ("cron-suspended", "PENDING", "suspended, by somebody or by a queue: its action resume lets it run"),
     ],
 )
 def test_cron_job(cluster, name, state, message):
