@@ -234,6 +234,22 @@ class JobKind(LaunchForm):
             SchedulerError: jobs of this kind cannot be cancelled; the message says what to do.
         """
 
+    def command(self, job: KubernetesObject, action: str) -> KubernetesObject | None:
+        """Return the object that asks a job's controller for an action; None if a field does, or it is not possible."""
+        return None
+
+    def scale(self, job: KubernetesObject) -> JobAction | None:
+        """Return the action that changes how many pods run; None if that cannot be changed."""
+        return None
+
+    def scaled(self, job: KubernetesObject, value: str) -> KubernetesObject:
+        """Return a job with another number of pods.
+
+        Raises:
+            SchedulerError: the value, as a person typed it, is malformed.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def findings(self, server: ApiServer) -> list[Finding]:
         """Check whether a server runs jobs of this kind."""

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...logs.source.stream import Cursor, LogStream, PartsCursor
@@ -35,7 +34,7 @@ from ..shared.bounded_command import RUN_BESIDE_S, CommandOutput
 from ..shared.factories import accepted_arguments
 from ..shared.readable_yaml import readable_yaml
 from ..workspace.docker_workspace import DockerWorkspaceMixin
-from .actions import apply_action, job_actions
+from .actions import job_actions
 from .choose import AUTO, LAUNCHED, choose_kind
 from .cluster import ClusterReader
 from .describe import FollowedJobs
@@ -43,7 +42,7 @@ from .job_kind import CHILDREN, JobKind
 from .jobs import split_app_id
 from .kinds.found import ServerKinds
 from .labels import pod_labels
-from .lifecycle import abort, change, launch, remove, validate
+from .lifecycle import abort, act, launch, remove, validate
 from .listing import ListedJobs
 from .log_stream import KubernetesLogStream
 from .preflight import known_values, launch_findings, server_findings
@@ -275,9 +274,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         if action not in offered:
             raise SchedulerError(f"{action} is not possible now. Possible: {', '.join(offered) or 'nothing'}")
         self._followed.forget(app_id)
-        jobs = self._kinds.of(app_id)
-        make = partial(apply_action, kind=jobs.kind, action=action, value=value)
-        change(jobs, app_id, self._listed.uid(app_id), make)
+        act(self._kinds.of(app_id), app_id, self._listed.uid(app_id), action, value)
 
     def _cancel_existing(self, app_id: str) -> None:
         self.cancel(app_id)

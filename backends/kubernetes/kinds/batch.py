@@ -13,7 +13,9 @@ from ...kube.api_server import ApiServer
 from ...kube.causes import event_time, explain_nodes
 from ...kube.objects import METADATA, KubernetesObject, checked, dig, name_of, number, owners_of, shape, uid_of
 from ...kube.pods import first_start, main_container, seconds_of
+from ...types import JobAction
 from .. import labels
+from ..actions import SCALE, number_of_pods, with_pods
 from ..job_kind import MAX_REPLICAS, JobFacts, JobStatus, Replica, joined_state
 from ..launching.batch import IndexedJobForm
 from ..launching.form import role_of
@@ -225,6 +227,12 @@ class BatchJobs(IndexedJobForm, ObservedJobs):
             return made
         # Suspended, a queue would start it again; past its deadline it fails for good, and is kept.
         return {**made, "spec": {**job["spec"], "activeDeadlineSeconds": 1}}
+
+    def scale(self, job: KubernetesObject) -> JobAction | None:
+        return SCALE if "parallelism" in job["spec"] and len(self.parts(job)) == 1 else None
+
+    def scaled(self, job: KubernetesObject, value: str) -> KubernetesObject:
+        return {**job, "spec": with_pods(job["spec"], number_of_pods(value))}
 
 
 BATCH = BatchJobs()

@@ -22,6 +22,7 @@ from ...kube.causes import (
     pod_reason,
     together,
     unplaced_reason,
+    waits,
 )
 from ...kube.objects import POD_SPEC, KubernetesObject, Texts, Time, dig, name_of, shape, uid_of
 from ...kube.pod_template import role_of_template
@@ -32,6 +33,7 @@ from .. import labels
 from ..actions import SUSPEND
 from ..job_kind import CHILDREN, JobFacts, JobKind, Replica, with_field
 from ..times import submitted_at
+from .gang import group_of, read_group_reason
 from .kueue import admitted_by, queue_of, queue_reason, read_workload
 
 SUSPENDED = "suspended, by somebody or by a queue: its action resume lets it run"
@@ -138,7 +140,11 @@ class ObservedJobs(JobKind):
         return selectors
 
     def read_more(self, server: ApiServer, job: KubernetesObject, now: float) -> Any:
-        return read_workload(server, job) if queue_of(job) else None
+        if queue_of(job):
+            return read_workload(server, job)
+        if not group_of(job) or not waits(self.state(job)):
+            return None
+        return read_group_reason(server, job, self.status(job).wanted)
 
     def reason(self, facts: JobFacts, replicas: Sequence[ReplicaStatus], now: float) -> str:
         job = facts.job
@@ -169,8 +175,9 @@ class ObservedJobs(JobKind):
         if not ending:
             waiting = [one for one in replicas if not is_terminal(one.state) and one.reason and one.hostname]
             not_created = self._not_created(facts) if len(facts.pods) < len(replicas) else ""
-            parts += [not_created, _together(waiting)]
-            held = bool(not_created or waiting)
+            gang = facts.more if isinstance(facts.more, str) else ""
+            parts += [gang or not_created, "" if gang else _together(waiting)]
+            held = bool(gang or not_created or waiting)
         parts.append(self.why(facts))
         if held and state is AppState.RUNNING:
             running = sum(run_of(pod, main_container(pod)).is_running for pod in facts.pods.values())

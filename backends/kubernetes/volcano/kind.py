@@ -43,6 +43,8 @@ _MAX_QUEUES = 20
 # A pod of Volcano's controller, as its own installation labels it.
 _CONTROLLER = "/api/v1/namespaces/volcano-system/pods", "app=volcano-controller"
 _ENDING = ("Completing", "Aborting", "Terminating")
+# Actions of Volcano's controller, and the phases in which it takes them.
+_COMMANDS = {"suspend": ("AbortJob", ("Pending", "Running")), "resume": ("ResumeJob", ("Aborted",))}
 _TASK_FIELD = re.compile(r"^(?:spec\.)?tasks?\[(?P<index>\d+)\]\.?(?:template\.)?")
 
 
@@ -209,6 +211,31 @@ class VolcanoJobs(JobKind):
         state = {**status.get("state", {}), "phase": "Aborted", "lastTransitionTime": ended}
         conditions = [*status.get("conditions", []), {"status": "Aborted", "lastTransitionTime": ended}]
         return {**job, "status": {**status, "state": state, "conditions": conditions}}
+
+    def command(self, job: KubernetesObject, action: str) -> KubernetesObject | None:
+        # As `vcctl job suspend` and `vcctl job resume` ask for it.
+        asked, phases = _COMMANDS.get(action, ("", ()))
+        if phase_of(job) not in phases:
+            return None
+        target = {
+            "apiVersion": f"{GROUP}/{VERSION}",
+            "kind": "Job",
+            "name": name_of(job),
+            "uid": uid_of(job),
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+        return {
+            "apiVersion": "bus.volcano.sh/v1alpha1",
+            "kind": "Command",
+            "metadata": {
+                "generateName": f"{name_of(job)}-{asked.lower()}-",
+                "namespace": job["metadata"].get("namespace"),
+                "ownerReferences": [target],
+            },
+            "target": target,
+            "action": asked,
+        }
 
     def findings(self, server: ApiServer) -> list[Finding]:
         try:

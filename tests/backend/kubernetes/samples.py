@@ -67,6 +67,9 @@ def serve(server: ScriptedServer, kind: JobKind, found: dict[str, Any]) -> str:
         events_path(namespace): found["events"],
         f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{namespace}/workloads": found.get("workloads", []),
     }
+    for group in found.get("podgroups", []):
+        path = f"/apis/scheduling.k8s.io/v1alpha2/namespaces/{namespace}/podgroups/{group['metadata']['name']}"
+        server.answers["GET", path] = 200, group
     for path, items in lists.items():
         server.answers["GET", path] = lambda asked, items=items: (200, {"items": chosen(items, asked)})
     return kind.app_id(job)

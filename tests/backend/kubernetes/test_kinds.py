@@ -7,7 +7,7 @@ import logging
 
 import pytest
 import yaml
-from backend.kubernetes.samples import FOLDER, chosen, described, sample, serve
+from backend.kubernetes.samples import FOLDER, chosen, described, sample, serve, served
 from support.scripted_server import Stream as Lines
 from support.scripted_server import scripted_server, status
 from support.volcano_jobs import make_job
@@ -15,6 +15,8 @@ from support.waiting import wait_until
 
 from torchx_tui.backends.kube.objects import events_path, pods_path
 from torchx_tui.backends.kube.pods import seconds_of
+from torchx_tui.backends.kubernetes.describe import read_facts
+from torchx_tui.backends.kubernetes.jobs import Jobs
 from torchx_tui.backends.kubernetes.kinds.batch import BATCH
 from torchx_tui.backends.kubernetes.kinds.cron import CRON
 from torchx_tui.backends.kubernetes.kinds.jobset import JOBSET
@@ -233,6 +235,20 @@ def test_replica_is_the_newest_of_several_tries():
 )
 def test_restarts(name, restarts):
     assert described(BATCH, sample("plain", name)).num_restarts == restarts
+
+
+def test_group_that_may_be_complete_is_not_blamed():
+    found = sample("gang", "gang-own")
+    found["podgroups"][0]["spec"]["schedulingPolicy"]["gang"]["minCount"] = 2
+    assert described(BATCH, found).msg.startswith("waits for the PodGroup own-pg, which is missing or not complete")
+
+
+def test_group_of_a_job_that_runs_is_not_asked_for():
+    found = sample("gang", "gang-own")
+    found["job"]["status"]["ready"] = 2
+    with served(BATCH, found) as (server, app_id):
+        read_facts(Jobs(server.api(), BATCH), app_id, 0.0)
+        assert not [path for path in server.paths("GET") if "podgroups" in path]
 
 
 def ending(name, **status):
