@@ -21,6 +21,7 @@ from ..api import (
     JobAction,
     ListAppResponse,
     NameFault,
+    ReplicaUsage,
     Scheduler,
     Stream,
 )
@@ -47,6 +48,7 @@ from .listing import ListedJobs
 from .log_stream import KubernetesLogStream
 from .preflight import known_values, launch_findings, server_findings
 from .request import KubernetesJob, KubernetesOpts, make_request, masked
+from .usage import UsageSampler
 from .volcano.manifest import app_to_resource
 from .volcano.names import cleanup_str
 
@@ -115,6 +117,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         self._server = ApiServer(context, client, timeout=timeout)
         self._namespace = "" if all_namespaces else namespace or self._server.namespace
         self._kinds = ServerKinds(self._server)
+        self._usage = UsageSampler(self._server)
         self._listed = ListedJobs(self._kinds.find, self._namespace)
         self._followed = FollowedJobs(self._kinds.of, lambda: self._listed.is_watched, self._listed.version)
         self._kinds.answer_from(self._followed.watched)
@@ -215,6 +218,10 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
     def cluster(self) -> ClusterStatus:
         """Return queues, nodes and quotas; see `DescribesCluster`."""
         return ClusterReader(self._server, self._namespace or self._server.namespace).read()
+
+    def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
+        """Measure what each running replica uses now; see `MeasuresUsage`."""
+        return self._usage.sample(self._kinds.of(app_id), app_id)
 
     def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
         """Return the argument list of a program that opens a shell in a replica; see `OpensShell`."""
