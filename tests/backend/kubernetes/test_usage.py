@@ -13,7 +13,7 @@ from torchx_tui.backends.kubernetes import usage
 from torchx_tui.backends.kubernetes.kinds.batch import BATCH
 from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
 from torchx_tui.backends.types import ReplicaUsage
-from torchx_tui.specs.errors import BackendUnavailableError, JobNotFoundError
+from torchx_tui.specs.errors import JobNotFoundError, SchedulerError
 
 METRICS = "/apis/metrics.k8s.io/v1beta1/namespaces/jobs/pods"
 PLAIN_404 = 404, b"404 page not found\n"
@@ -104,10 +104,11 @@ def test_refusal_is_written_once(job, caplog, clock, answer, words):
     assert words in caplog.text
 
 
-def test_server_that_cannot_answer_now_is_asked_again(job, clock):
-    job.server.answers["GET", METRICS] = status(503, "ServiceUnavailable", "unable to handle the request")
+@pytest.mark.parametrize("code", [400, 503])
+def test_server_that_cannot_answer_now_is_asked_again(job, clock, code):
+    job.server.answers["GET", METRICS] = status(code, "ServiceUnavailable", "unable to handle the request")
     for clock.now in (1000.0, 1001.0):
-        with pytest.raises(BackendUnavailableError):
+        with pytest.raises(SchedulerError):
             job.usage()
 
 
