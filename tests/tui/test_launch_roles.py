@@ -244,7 +244,7 @@ async def test_a_job_of_others_is_edited_from_its_description(app, scheduler):
     scheduler.add("foreign-1", AppState.RUNNING, 1)
     scheduler.described["foreign-1"] = DescribeAppResponse(
         app_id="foreign-1", name="foreign", state=AppState.RUNNING, roles=[role, Role("half", "")],
-        cfg={"log_dir": "/logs"},
+        cfg={"log_dir": "/logs"}, notes=["worker: activeDeadlineSeconds is not launched again"],
     )  # fmt: skip
     async with jobs_of(app, TALL) as table:
         launch = await table.edit()
@@ -254,6 +254,11 @@ async def test_a_job_of_others_is_edited_from_its_description(app, scheduler):
         await launch.type(half, image="busybox", entrypoint="true")
         await launch.type(worker, num_replicas="3")
         await launch.ready()
+        await launch.press("ctrl+t")
+        # What is not launched again, then what differs from the job.
+        words = ["worker: activeDeadlineSeconds is not", "worker num_replicas", "- 2", "+ 3", "half image", "- none"]
+        await launch.shows(*words, on="preview")
+        assert "log_dir" not in launch.preview()
         made = await submitted(launch, scheduler)
         assert (made["worker"].num_replicas, made["worker"].args) == (3, ["-c", "date"])
         assert (made["half"].image, made["half"].entrypoint, made.name) == ("busybox", "true", "foreign")

@@ -140,6 +140,8 @@ def test_the_lines_of_a_script(monkeypatch):
 def test_the_difference_to_the_last_launch():
     assert diff_text([], False).plain == "This component has not been launched here before"
     assert diff_text([], True).plain == "Same as the last launch"
+    assert diff_text([], False, []).plain == "Same as the job that ran"
+    assert diff_text([], False, ["a is lost"]).plain == "a is lost\nOtherwise the same"
     assert diff_text([("lr", "0.1", ""), ("n", "", "2")], True).plain == "lr\n  - 0.1\n  + none\nn\n  - none\n  + 2\n"
 
 

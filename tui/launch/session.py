@@ -94,7 +94,8 @@ class LaunchSession:
         label: the job of a sweep that the request is for; empty without a sweep.
         interpreter: the Python that ran the component; empty for this program's own.
         note: why the request is out of date.
-        diff: name, earlier and present text of each field that differs from `last`.
+        diff: name, earlier and present text of each field that differs from `last`, or from a job.
+        not_repeated: what of a job is not launched again; None unless the form was filled from one.
         script_lines: the lines of a batch script with their changes.
         command: the shell command that does the same.
         workspace: the workspace that is, or is being, listed.
@@ -120,6 +121,7 @@ class LaunchSession:
             assert doc is not None
             self.model = FormModel(doc)
         self.last = start.record or last
+        self.not_repeated = None if start.foreign is None else start.foreign.notes
         self.config_fault = self.failure = ""
         self.is_file_faulty = self._may_try_again = False
         self.findings: list[Finding] = []
@@ -205,6 +207,7 @@ class LaunchSession:
             model.fill(self.last, Origin.RELAUNCHED if start.is_relaunch else Origin.LAST_RUN)
         if start.foreign is not None:
             model.fill_cfg(start.foreign.cfg)
+            model.keep_job(start.foreign.scheduler)
         for name, text in (start.changes or {}).items():
             model.set(ARGUMENT if model.get(ARGUMENT, name) else OPTION, name, text)
         if start.draft is not None:

@@ -149,6 +149,10 @@ class BatchJobs(IndexedJobForm, ObservedJobs):
     def replicas(self, job: KubernetesObject) -> Iterator[tuple[Replica, KubernetesObject]]:
         return islice(chain.from_iterable(map(replicas_of, _parts(job))), MAX_REPLICAS)
 
+    def job_specs(self, job: KubernetesObject) -> dict[str, KubernetesObject]:
+        parts = _parts(job)
+        return {replica.role: part.get("spec") or {} for part in parts for replica, _ in islice(replicas_of(part), 1)}
+
     def replica_of(self, pod: KubernetesObject) -> Replica:
         named = dig(pod, "metadata", "labels") or {}
         return Replica(named.get(labels.ROLE_NAME) or main_container(pod, "main"), index_of(pod))
@@ -229,7 +233,7 @@ class BatchJobs(IndexedJobForm, ObservedJobs):
         return {**made, "spec": {**job["spec"], "activeDeadlineSeconds": 1}}
 
     def scale(self, job: KubernetesObject) -> JobAction | None:
-        return SCALE if "parallelism" in job["spec"] and len(self.parts(job)) == 1 else None
+        return SCALE if dig(job, "spec", "parallelism") is not None and len(self.parts(job)) == 1 else None
 
     def scaled(self, job: KubernetesObject, value: str) -> KubernetesObject:
         return {**job, "spec": with_pods(job["spec"], number_of_pods(value))}

@@ -63,6 +63,7 @@ class CronJobs(ObservedJobs):
     state = _of_newest("state")
     replicas = _of_newest("replicas")
     by_replica = _of_newest("by_replica")
+    job_specs = _of_newest("job_specs")
     without_pod = _of_newest("without_pod")
 
     def needs_pods(self, job: KubernetesObject) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ....logs.text.sanitize import plain
 from ....specs.errors import SchedulerError
+from ....specs.roles import RetryPolicy, Role
 from ....specs.status import AppState, is_terminal
 from ...kube.api_server import ApiServer
 from ...kube.objects import METADATA, KubernetesObject, Name, checked, dig, name_of, number, shape, uid_of
@@ -116,6 +117,21 @@ class JobSets(JobSetForm, ObservedJobs):
             for index in range(_size(part) * _jobs(part))
         )
         return islice(found, MAX_REPLICAS)
+
+    def job_specs(self, job: KubernetesObject) -> dict[str, KubernetesObject]:
+        return {_role_name(part): dig(part, *_SPEC) or {} for part in _parts(job)}
+
+    def roles(self, job: KubernetesObject, notes: list[str]) -> list[Role]:
+        roles = super().roles(job, notes)
+        restarts = dig(job, "spec", "failurePolicy", "maxRestarts") or 0
+        for role in roles:
+            if restarts:
+                role.max_retries, role.retry_policy = restarts, RetryPolicy.APPLICATION
+            elif role.max_retries and role.retry_policy is not RetryPolicy.REPLICA:
+                # A retry of one job has no counterpart: APPLICATION would restart all.
+                notes.append(f"{role.name}: backoffLimit is not launched again")
+                role.max_retries = 0
+        return roles
 
     def replica_of(self, pod: KubernetesObject) -> Replica:
         named = dig(pod, "metadata", "labels") or {}

@@ -8,7 +8,7 @@ from typing import Any
 from ....base.files import user_name
 from ....logs.text.sanitize import plain
 from ....specs.errors import AppDefError
-from ....specs.roles import AppDef, Role
+from ....specs.roles import AppDef, RetryPolicy, Role
 from ....specs.status import AppState, ReplicaStatus, is_terminal
 from ...kube.api_server import ApiServer
 from ...kube.causes import (
@@ -37,6 +37,15 @@ from .gang import group_of, read_group_reason
 from .kueue import admitted_by, queue_of, queue_reason, read_workload
 
 SUSPENDED = "suspended, by somebody or by a queue: its action resume lets it run"
+# Fields of a Job that no role has.
+_NOT_REPEATED = (
+    "activeDeadlineSeconds",
+    "ttlSecondsAfterFinished",
+    "podFailurePolicy",
+    "successPolicy",
+    "maxFailedIndexes",
+    "managedBy",
+)
 CONDITIONS = [shape(type=str, status=str, reason=str, message=str, lastTransitionTime=Time)]
 TEMPLATE = shape(metadata=shape(labels=Texts, annotations=Texts), spec=POD_SPEC)
 
@@ -108,7 +117,12 @@ class ObservedJobs(JobKind):
     def main_container(self, pod: KubernetesObject) -> str:
         return main_container(pod, "main")
 
+    def job_specs(self, job: KubernetesObject) -> dict[str, KubernetesObject]:
+        """Return the spec of the Job (``batch/v1``) that runs each role, as far as it is known."""
+        return {}
+
     def roles(self, job: KubernetesObject, notes: list[str]) -> list[Role]:
+        specs = self.job_specs(job)
         templates: dict[str, list[KubernetesObject]] = {}
         for replica, template in self.replicas(job):
             templates.setdefault(replica.role, []).append(template)
@@ -117,7 +131,18 @@ class ObservedJobs(JobKind):
         for name, all_of_role in templates.items():
             role = role_of_template(name, all_of_role[0], main_container(all_of_role[0]), lost)
             role.num_replicas = len(all_of_role)
+            spec = specs.get(name) or {}
+            per_index = spec.get("backoffLimitPerIndex")
+            if per_index is not None:
+                role.max_retries, role.retry_policy = per_index, RetryPolicy.REPLICA
+            else:
+                role.max_retries = spec.get("backoffLimit") or 0
+            lost += [f"{name}: {field} is not launched again" for field in _NOT_REPEATED if field in spec]
             roles.append(role)
+        if self.shows_newest_child:
+            lost.append("it is launched again once, without its schedule")
+        if self.launched_as == "auto":
+            lost.append(f"it is launched again as a job of the run option kind, not as a {self.word}")
         notes += dict.fromkeys(lost)
         return roles
 
