@@ -23,7 +23,8 @@ Time = str | None
 Texts = dict[str, str]
 
 
-@dataclass(frozen=True)
+# Compared by identity: the hash of a shape with all that is in it took as long as the check itself.
+@dataclass(frozen=True, eq=False)
 class Shape:
     """The types of an object's fields; only the needed ones must be there. A tuple of one type is a list of it."""
 

@@ -129,9 +129,9 @@ def test_retries_of_each_index_are_those_of_a_replica(server):
 
 
 def test_cron_job_is_launched_once(server):
-    app_id = server.has(CRON, made(spec={"schedule": "* * * * *", "jobTemplate": {"spec": spec()}}))
+    app_id = server.has(CRON, made(spec={"schedule": "* * * * *", "jobTemplate": {"spec": spec(backoffLimit=2)}}))
     found, again = server.relaunched(app_id)
-    assert again["kind"] == "Job"
+    assert (again["kind"], again["spec"]["backoffLimit"]) == ("Job", 2)
     assert found.notes == ["it is launched again once, without its schedule"]
 
 
