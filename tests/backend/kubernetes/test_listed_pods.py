@@ -27,6 +27,12 @@ PODS = pods_path("jobs")
 FORBIDDEN = status(403, "Forbidden", "alice may not list pods")
 
 
+def created_at(job):
+    found = seconds_of(job["metadata"]["creationTimestamp"])
+    assert found is not None
+    return found
+
+
 class Cluster:
     """A server with jobs of several kinds in the namespace ``jobs``; lists are watched once somebody subscribes."""
 
@@ -58,7 +64,7 @@ class Cluster:
         if group == "jobset":
             self.put(BATCH, *found["jobs"])
         self.pods = found["pods"]
-        return seconds_of(found["job"]["metadata"]["creationTimestamp"])
+        return created_at(found["job"])
 
     def row(self):
         (row,) = self.scheduler.list()
@@ -219,7 +225,7 @@ def test_scheduler_that_says_nothing_is_named_after_a_while(cluster, clock):
 def test_kubernetes_own_scheduler_is_named_too(after, named):
     found = sample("plain", "scheduler-missing")
     del found["pods"][0]["spec"]["schedulerName"]
-    response = described(BATCH, found, seconds_of(found["job"]["metadata"]["creationTimestamp"]) + after)
+    response = described(BATCH, found, created_at(found["job"]) + after)
     assert ("the scheduler default-scheduler, which has said nothing" in response.msg) is named
 
 
@@ -247,7 +253,7 @@ def new(kind, spec):
 )
 def test_controller_that_does_not_run_is_named_by_itself(cluster, clock, kind, job, message):
     cluster.put(kind, job)
-    clock.now = seconds_of(job["metadata"]["creationTimestamp"]) + 9
+    clock.now = created_at(job) + 9
     assert cluster.row().msg == ""
     clock.now += 3
     assert cluster.row().msg == message
