@@ -67,7 +67,7 @@ class ListedJob(NamedTuple):
 
     Attributes:
         needs_pods: whether only its pods tell if it runs.
-        unseen: who should look at it and has not; empty once somebody has.
+        late: the same, with who should look at it and has not in the message; None once somebody has.
     """
 
     row: ListAppResponse
@@ -76,7 +76,7 @@ class ListedJob(NamedTuple):
     owners: frozenset[str] = frozenset()
     kind: JobKind | None = None
     needs_pods: bool = False
-    unseen: str = ""
+    late: ListedJob | None = None
 
 
 def row_of(kind: JobKind, job: KubernetesObject) -> ListAppResponse:
@@ -191,11 +191,11 @@ class ListedJobs:
         if len(self._started) > len(found) + _MAX_GONE:
             self._started = {uid: at for uid, at in self._started.items() if uid in found}
         self._drop_refused({namespace for namespace, _ in reflectors.keys() - self._refused})
-        found = self._with_pods(found, waiting)
+        self._add_pods(found, waiting)
         return sorted(self._fold(found), key=lambda row: row.submitted_at or 0.0, reverse=True)
 
-    def _with_pods(self, found: dict[str, ListedJob], namespaces: Collection[str]) -> dict[str, ListedJob]:
-        """Return jobs with what the pods of these namespaces tell, and who has not looked at them in time."""
+    def _add_pods(self, found: dict[str, ListedJob], namespaces: Collection[str]) -> None:
+        """Add to jobs what the pods of these namespaces tell, and who has not looked at them in time."""
         made: dict[str, list[ListedPod]] = {}
         for namespace in namespaces:
             for pod in self._pods.of(self._find_kinds()[0].server, namespace, self.is_watched):
@@ -205,15 +205,12 @@ class ListedJobs:
                     for uid in owners:
                         made.setdefault(uid, []).append(pod)
                     owners = {uid for owner in owners for uid in found[owner].owners}
-        now, rows = time.time(), {}
+        created_before = time.time() - LOOKED_AT_S
         for uid, listed in found.items():
-            row = listed.row
             if listed.needs_pods and uid in made:
-                row = row_with_pods(row, made[uid])
-            if listed.unseen and row.state is AppState.SUBMITTED and now - (row.submitted_at or now) > LOOKED_AT_S:
-                row = replace(row, msg=row.msg or listed.unseen)
-            rows[uid] = listed if row is listed.row else listed._replace(row=row)
-        return rows
+                found[uid] = listed._replace(row=row_with_pods(listed.row, made[uid]))
+            elif listed.late is not None and (listed.row.submitted_at or created_before) < created_before:
+                found[uid] = listed.late
 
     def _fold(self, found: Mapping[str, ListedJob]) -> Iterator[ListAppResponse]:
         """Yield the rows of the jobs that no other job made, some with the state of the newest job that they made."""
@@ -363,9 +360,11 @@ def _read(kind: JobKind, item: Any, namespace: str) -> ListedJob | None:
     row = row_of(kind, job)
     # Jobs of Kubernetes' own kinds name no user: those of the namespace that a user lists are the user's.
     row.foreign = row.foreign and not (namespace and kind.prefix and not kind.shows_newest_child)
-    unseen = kind.not_looked_at(job) if row.state is AppState.SUBMITTED else ""
     owners = frozenset(owners_of(job)) - {""}
-    return ListedJob(row, uid_of(job), version_of(job), owners, kind, kind.needs_pods(job), unseen)
+    listed = ListedJob(row, uid_of(job), version_of(job), owners, kind, kind.needs_pods(job))
+    if row.state is not AppState.SUBMITTED:
+        return listed
+    return listed._replace(late=listed._replace(row=replace(row, msg=row.msg or kind.not_looked_at(job))))
 
 
 class _Watch:
