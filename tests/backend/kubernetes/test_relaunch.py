@@ -123,6 +123,24 @@ def test_plain_job(server):
     assert found.notes == ["main: activeDeadlineSeconds is not launched again"]
 
 
+@pytest.mark.parametrize(
+    ("container", "pod", "note"),
+    [
+        ({"workingDir": "/app"}, {}, "its container's workingDir is not launched again"),
+        ({"livenessProbe": {"x": 1}, "lifecycle": {"x": 1}}, {}, "lifecycle, livenessProbe are not launched again"),
+        ({"securityContext": {"runAsUser": 5}}, {}, "its container's securityContext is not launched again"),
+        ({"securityContext": {"privileged": True}, "stdin": False, "imagePullPolicy": "Always"}, {}, ""),
+        ({}, {"restartPolicy": "OnFailure"}, "is not started again in the same pod (restartPolicy OnFailure)"),
+    ],
+)
+def test_what_no_role_has_is_named(server, container, pod, note):
+    job = made(spec=spec())
+    job["spec"]["template"]["spec"].update(pod)
+    job["spec"]["template"]["spec"]["containers"][0].update(container)
+    notes = server.scheduler.describe(server.has(BATCH, job)).notes
+    assert [one.endswith(note) for one in notes] == ([True] if note else [])
+
+
 def test_retries_of_each_index_are_those_of_a_replica(server):
     _, again = server.relaunched(server.has(BATCH, made(spec=spec(backoffLimitPerIndex=2))))
     assert (again["spec"]["backoffLimitPerIndex"], "backoffLimit" in again["spec"]) == (2, False)
