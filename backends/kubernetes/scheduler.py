@@ -41,7 +41,6 @@ from .cluster import ClusterReader
 from .describe import FollowedJobs
 from .job_kind import CHILDREN, JobKind
 from .jobs import split_app_id
-from .kinds.batch import BATCH
 from .kinds.found import ServerKinds
 from .labels import pod_labels
 from .launching.gangs import GANGS, add_gangs
@@ -144,9 +143,8 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[KubernetesJob]:
         opts = KubernetesOpts.from_cfg(cfg)
-        kind = self._launched(cfg)
-        request = make_request(app, self.session_name, opts, kind, self.dryrun_push_images(app, cfg))
-        if kind is BATCH and any(role.min_replicas for role in app.roles) and self._kinds.serves(GANGS):
+        request = make_request(app, self.session_name, opts, self._launched(cfg), self.dryrun_push_images(app, cfg))
+        if any(role.min_replicas for role in app.roles) and self._kinds.serves(GANGS):
             request.others += [*add_gangs(app, [request.resource, *request.others])]
         return AppDryRunInfo(request, str)
 
