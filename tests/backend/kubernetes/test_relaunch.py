@@ -41,7 +41,7 @@ def spec(name="main", count=2, **fields):
     return {**indexed, "template": {"spec": pod}, **fields}
 
 
-def made(name="job", **fields):
+def made(name="job", **fields) -> dict[str, Any]:
     metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "creationTimestamp": "2026-11-26T14:00:00Z"}
     return {"metadata": metadata, "status": {}, **fields}
 
