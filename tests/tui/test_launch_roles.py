@@ -266,6 +266,23 @@ async def test_a_job_of_others_is_edited_from_its_description(app, scheduler):
         assert record.cfg == {"log_dir": "/logs"}
 
 
+async def test_request_is_compared_with_one_that_repeats_the_job(app, scheduler):
+    role = Role("worker", "busybox", entrypoint="sh", args=["-c", "date"], num_replicas=2)
+    scheduler.add("foreign-1", AppState.RUNNING, 1)
+    scheduler.described["foreign-1"] = DescribeAppResponse(
+        app_id="foreign-1", name="foreign", state=AppState.RUNNING, roles=[role], cfg={"log_dir": "/logs"}
+    )
+    async with jobs_of(app, TALL) as table:
+        launch = await table.edit()
+        await launch.ready()
+        await launch.press("ctrl+t")
+        await launch.shows("Same as the job that ran", on="preview")
+        await launch.type("option", log_dir="/other")
+        await launch.shows("log_dir", "In the request:", "/logs", "/other", on="preview")
+        await launch.type("option", log_dir="/logs")
+        await launch.shows("Same as the job that ran", on="preview")
+
+
 async def test_values_of_a_shown_role_are_not_typed(app, monkeypatch):
     typed = []
     monkeypatch.setattr(FormEditor, "on_field_changed", lambda _, message: typed.append((message.name, message.text)))

@@ -14,6 +14,7 @@ from torchx_tui.backends.kubernetes.kinds.jobset import JOBSET
 from torchx_tui.backends.kubernetes.kinds.training import TRAINING
 from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
 from torchx_tui.specs.roles import AppDef
+from torchx_tui.tui.launch.work import request_diff
 
 TRAIN = TRAINING[0]
 CONTAINER = {
@@ -186,3 +187,30 @@ def test_train_job_without_its_jobset_needs_an_image(server, answer):
     server.server.answers["GET", JOBSET.path("ns", "job")] = answer
     (role,) = server.scheduler.describe(app_id).roles
     assert (role.name, role.num_replicas, role.image) == ("node", 2, "")
+
+
+def put_train_job(server):
+    server.has(JOBSET, jobset(("node", spec("node")), owner="uid-job"))
+    return server.has(TRAIN, made(spec={"trainer": {"numNodes": 2}}))
+
+
+@pytest.mark.parametrize(
+    "put",
+    [
+        lambda server: server.has(BATCH, made(spec=spec())),
+        lambda server: server.has(JOBSET, jobset(("leader", spec("leader", 1)), ("workers", spec("workers")))),
+        put_train_job,
+    ],
+    ids=["Job", "JobSet", "TrainJob"],
+)
+def test_changed_argument_is_the_only_difference_of_requests(server, put):
+    found = server.scheduler.describe(put(server))
+
+    def request():
+        return str(server.scheduler.submit_dryrun(AppDef(found.name, found.roles), found.cfg).request)
+
+    first = request()
+    assert request_diff(first, request(), found.name) == []
+    role = found.roles[-1]
+    role.args[role.args.index("3e-4")] = "1e-3"
+    assert [line.split("- ")[-1] for line in request_diff(first, request(), found.name)] == ["3e-4", "1e-3"]
