@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from ..base.bounded_yaml import load_yaml
 from ..base.files import read_file
 from .model import REQUIRED, Computed
 from .script_arguments import ScriptArgument, make_argument
@@ -83,7 +84,7 @@ class _Reader:
         self._files.add(file)
         try:
             text = read_file(file, _MAX_BYTES)
-            data = yaml.load(text, _Loader)  # noqa: S506
+            data = load_yaml(text, _Loader)
         except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
             self.notes.append(f"the configuration {name} ({error})")
             return

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from ..base.bounded_yaml import load_yaml
 from ..base.files import is_missing
 from .errors import AppDefError
 
@@ -75,7 +76,7 @@ class Workspace:
         import yaml
 
         try:
-            parsed: Any = yaml.safe_load(workspace)
+            parsed: Any = load_yaml(workspace)
         except yaml.YAMLError as error:
             raise AppDefError(f"workspace: {' '.join(str(error).split())}") from error
         if isinstance(parsed, dict):

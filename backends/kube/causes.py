@@ -10,7 +10,16 @@ from ...logs.text.sanitize import plain
 from ...specs.status import AppState
 from ..shared.exit_reasons import format_exit
 from .objects import KubernetesObject, dig
-from .pods import before_others, container_statuses, is_lost, main_container, main_status, pod_state, terminated
+from .pods import (
+    before_others,
+    container_statuses,
+    is_lost,
+    main_container,
+    main_status,
+    pod_state,
+    seconds_of,
+    terminated,
+)
 
 _NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError")
 _STARTING = ("ContainerCreating", "PodInitializing")
@@ -101,6 +110,9 @@ UNSCHEDULED = "cannot be scheduled"
 """How the reason of a pod begins that no node takes, by its scheduler."""
 UNPLACED = "waits for a node"
 """The reason of a pod without a condition or an event of its scheduler."""
+LOOKED_AT_S = 10.0
+"""Seconds within which controllers and schedulers look at something new."""
+_DEFAULT_SCHEDULER = "default-scheduler"
 
 
 # What the kubelet and Kubernetes' scheduler tell of causes. They tell them in Normal events as well.
@@ -207,6 +219,16 @@ def pod_reason(pod: KubernetesObject, events: Iterable[KubernetesObject] = (), c
     if has_probe and "running" in main.get("state", {}) and main.get("ready") is False:
         return "is not ready: its readiness probe fails"
     return ""
+
+
+def unplaced_reason(pod: KubernetesObject, now: float) -> str:
+    """Explain why a pod waits for a node of which no condition or event says anything."""
+    scheduler = dig(pod, "spec", "schedulerName") or _DEFAULT_SCHEDULER
+    created = seconds_of(pod["metadata"].get("creationTimestamp"))
+    conditions = {one.get("type") for one in dig(pod, "status", "conditions") or []}
+    if created is None or now - created <= LOOKED_AT_S or "PodScheduled" in conditions:
+        return UNPLACED
+    return plain(f"waits for the scheduler {scheduler}, which has said nothing about it")
 
 
 def event_time(event: KubernetesObject) -> str:

@@ -22,6 +22,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...base.bounded_yaml import load_yaml
 from ...base.files import is_file, read_file
 from ...base.typed_data import convert
 from ...base.validation import decode_json
@@ -169,7 +170,7 @@ def _parse_file(path: Path, mtime_ns: int, size: int) -> dict[str, Any]:
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return yaml.load(read_file(path), loader) or {}  # noqa: S506 - a safe loader
+    return load_yaml(read_file(path), loader) or {}
 
 
 def _not_a_kubeconfig(path: Path, error: Exception) -> ValueError:

@@ -23,7 +23,8 @@ Time = str | None
 Texts = dict[str, str]
 
 
-@dataclass(frozen=True)
+# Compared by identity: the hash of a shape with all that is in it took as long as the check itself.
+@dataclass(frozen=True, eq=False)
 class Shape:
     """The types of an object's fields; only the needed ones must be there. A tuple of one type is a list of it."""
 
@@ -159,8 +160,8 @@ def owners_of(item: KubernetesObject) -> list[str]:
 
 
 def pods_path(namespace: str, name: str = "") -> str:
-    """Return the path of a namespace's pods, or of one of them."""
-    path = f"/api/v1/namespaces/{namespace}/pods"
+    """Return the path of a namespace's pods, of all pods if it is empty, or of one of them."""
+    path = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
     return f"{path}/{name}" if name else path
 
 

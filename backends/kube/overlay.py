@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from ...base.bounded_yaml import load_yaml
 from ...specs.errors import AppDefError
 from ...specs.roles import AppDef, Role, macros
 from .objects import KubernetesObject, sanitize_for_serialization
@@ -171,7 +172,7 @@ def read_overlay(place: str) -> Overlay:
     if len(text) > _MOST_BYTES:
         raise AppDefError(f"The overlay {place} has more than {_MOST_BYTES >> 20} MB: it is not an overlay of a pod")
     try:
-        overlay = yaml.load(text, _loader())  # noqa: S506 - a safe loader, with tuples
+        overlay = load_yaml(text, _loader())
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise AppDefError(f"The overlay {place} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(overlay, dict):

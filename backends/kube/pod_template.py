@@ -25,6 +25,11 @@ _MAX_AMOUNT = 1e21
 _DSHM: KubernetesObject = {"name": "dshm", "emptyDir": {"medium": "Memory"}}
 # Fields of a pod's spec that a role has; the others become its overlay.
 _OF_ROLE = {"containers", "initContainers", "nodeSelector", "restartPolicy", "serviceAccountName", "volumes"}
+# Fields of a container that a role has, or that a server fills in by itself.
+_OF_CONTAINER = {
+    "name", "image", "command", "args", "env", "envFrom", "resources", "ports", "volumeMounts", "imagePullPolicy",
+    "terminationMessagePath", "terminationMessagePolicy",
+}  # fmt: skip
 
 RESERVED_MILLICPU = 100
 RESERVED_MEMMB = 1024
@@ -204,6 +209,13 @@ def role_of_template(name: str, template: KubernetesObject, main: str, lost: lis
     container = next((item for item in containers if item["name"] == main), {})
     if len(containers) + len(spec.get("initContainers", [])) > 1:
         lost.append(f"{name}: only its main container is launched again")
+    # A mount of a device makes a container privileged.
+    others = ((field, value) for field, value in container.items() if value and field not in _OF_CONTAINER)
+    more = sorted(field for field, value in others if (field, value) != ("securityContext", {"privileged": True}))
+    if more:
+        lost.append(f"{name}: its container's {', '.join(more)} {'are' if len(more) > 1 else 'is'} not launched again")
+    if spec.get("restartPolicy") == "OnFailure":
+        lost.append(f"{name}: its container is not started again in the same pod (restartPolicy OnFailure)")
     # Without a command the image's own entrypoint gets the arguments.
     entrypoint, *args = map(_literal, [*(container.get("command") or [MISSING]), *container.get("args", [])])
     beyond = {key: value for key, value in spec.items() if key not in _OF_ROLE}

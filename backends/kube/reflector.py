@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from ...base.collector import paused_collector
 from ...specs.errors import BackendUnavailableError, SchedulerError
 from ..shared.changes import retry_backoff
 from ..shared.streaming_response import StreamingResponse
@@ -96,6 +97,11 @@ class Reflector(Generic[T]):
         """Whether a watch keeps the copy up to date."""
         return self._is_current
 
+    @property
+    def error(self) -> SchedulerError | None:
+        """Why the objects could not be listed last; None if they could."""
+        return self._error
+
     def items(self) -> dict[str, T]:
         """Return the objects by uid, or by name where a server gives none.
 
@@ -173,9 +179,12 @@ class Reflector(Generic[T]):
     def _list(self) -> None:
         items: dict[str, T] = {}
         version = ""
-        for page in list_pages(self._server, self._path, self._params):
-            objects, version = page
-            items.update((_key(item), kept) for item in objects if (kept := self._decoded(item)) is not None)
+        with paused_collector():
+            for page in list_pages(self._server, self._path, self._params):
+                objects, version = page
+                items.update((_key(item), kept) for item in objects if (kept := self._decoded(item)) is not None)
+                # Freed before the collector could look through them.
+                del page, objects
         with self._lock:
             self._items, self._version, self._error = items, version, None
             self._is_current = self._is_running

@@ -134,7 +134,9 @@ def describe(kind: JobKind, facts: JobFacts, now: float, context: str = "") -> D
     roles = kept.roles if kept else kind.roles(job, notes)
     status = kind.status(job, facts.pods.values())
     state = status.state
-    replicas = [_replica(kind, replica, facts.pods.get(replica), state, facts) for replica, _ in kind.replicas(job)]
+    replicas = [
+        _replica(kind, replica, facts.pods.get(replica), state, facts, now) for replica, _ in kind.replicas(job)
+    ]
     reason = kind.reason(facts, replicas, now)
     if facts.refusal:
         reason = "; ".join(filter(None, (status.message, facts.refusal)))
@@ -168,7 +170,7 @@ def describe(kind: JobKind, facts: JobFacts, now: float, context: str = "") -> D
 
 
 def _replica(
-    kind: JobKind, replica: Replica, pod: KubernetesObject | None, app: AppState, facts: JobFacts
+    kind: JobKind, replica: Replica, pod: KubernetesObject | None, app: AppState, facts: JobFacts, now: float
 ) -> ReplicaStatus:
     if facts.refusal:
         return ReplicaStatus(replica.number, _UNSEEN.get(app, AppState.UNKNOWN), replica.role, "")
@@ -187,7 +189,7 @@ def _replica(
         hostaddr=dig(pod, "status", "podIP") or None,
         exit_code=code,
         signal=signal_of(code),
-        reason=kind.pod_reason(pod, facts.events.get(uid_of(pod), ())),
+        reason=kind.pod_reason(pod, facts.events.get(uid_of(pod), ()), now),
         node=dig(pod, "spec", "nodeName") or "",
         started_at=seconds_of(running.get("startedAt") or ended.get("startedAt")),
         finished_at=None if running else seconds_of(ended.get("finishedAt")),

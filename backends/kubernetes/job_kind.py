@@ -92,6 +92,12 @@ def joined_state(states: Collection[AppState]) -> AppState:
     return AppState.RUNNING if any(map(is_terminal, states)) else AppState.SUBMITTED
 
 
+def with_field(item: KubernetesObject, path: Sequence[str], value: Any) -> KubernetesObject:
+    """Return a copy of an object in which the field of this path has another value."""
+    name, *rest = path
+    return {**item, name: with_field(item.get(name) or {}, rest, value) if rest else value}
+
+
 class JobKind(LaunchForm):
     """A kind of jobs on an API server: where they are, and what their fields mean.
 
@@ -101,6 +107,7 @@ class JobKind(LaunchForm):
         joins_children: whether the jobs that it owns are further parts of it.
         moves_start: whether its controller writes the time of a start anew while a job runs.
         suspend: the action that suspends a job; None if there is none.
+        suspend_at: the path of the field that suspends a job.
     """
 
     word: str
@@ -108,6 +115,7 @@ class JobKind(LaunchForm):
     joins_children = False
     moves_start = False
     suspend: JobAction | None = None
+    suspend_at: tuple[str, ...] = ("spec", "suspend")
 
     # On the server
 
@@ -136,6 +144,10 @@ class JobKind(LaunchForm):
     @abstractmethod
     def state(self, job: KubernetesObject) -> AppState:
         """Return a job's state; SUBMITTED until its controller has picked it up."""
+
+    def needs_pods(self, job: KubernetesObject) -> bool:
+        """Return whether only pods tell if a job runs."""
+        return False
 
     @abstractmethod
     def status(self, job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) -> JobStatus:
@@ -192,8 +204,18 @@ class JobKind(LaunchForm):
         """Explain a job's state, the cause first; empty if there is nothing to say."""
 
     @abstractmethod
-    def pod_reason(self, pod: KubernetesObject, events: Iterable[KubernetesObject] = ()) -> str:
-        """Explain a pod's state; empty if there is nothing to say."""
+    def pod_reason(self, pod: KubernetesObject, events: Iterable[KubernetesObject] = (), now: float = 0.0) -> str:
+        """Explain a pod's state; empty if there is nothing to say.
+
+        Args:
+            pod: the pod.
+            events: those about it.
+            now: the time, in seconds since the epoch, where a scheduler that has said nothing is named after a while.
+        """
+
+    @abstractmethod
+    def not_looked_at(self, job: KubernetesObject) -> str:
+        """Return who should look at a new job and has not."""
 
     # Cancel
 
@@ -211,6 +233,22 @@ class JobKind(LaunchForm):
         Raises:
             SchedulerError: jobs of this kind cannot be cancelled; the message says what to do.
         """
+
+    def command(self, job: KubernetesObject, action: str) -> KubernetesObject | None:
+        """Return the object that asks a job's controller for an action; None if a field does, or it is not possible."""
+        return None
+
+    def scale(self, job: KubernetesObject) -> JobAction | None:
+        """Return the action that changes how many pods run; None if that cannot be changed."""
+        return None
+
+    def scaled(self, job: KubernetesObject, value: str) -> KubernetesObject:
+        """Return a job with another number of pods.
+
+        Raises:
+            SchedulerError: the value, as a person typed it, is malformed.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def findings(self, server: ApiServer) -> list[Finding]:

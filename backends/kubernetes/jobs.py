@@ -54,6 +54,16 @@ class JobSnapshot(NamedTuple):
         """Whether the job has ended or was deleted."""
         return self.status is None or is_terminal(self.status.state)
 
+    def existing(self, app_id: str) -> KubernetesObject:
+        """Return the job.
+
+        Raises:
+            JobNotFoundError: there is no such job.
+        """
+        if self.job is None:
+            raise JobNotFoundError(app_id, "kubernetes")
+        return self.job
+
     def pick(self, app_id: str, role: str, k: int) -> Replica:
         """Return a replica.
 
@@ -62,8 +72,7 @@ class JobSnapshot(NamedTuple):
             NotAllowedError: its pods may not be read.
             ValueError: it has no such role or replica; the message lists those that it has.
         """
-        if self.job is None:
-            raise JobNotFoundError(app_id, "kubernetes")
+        self.existing(app_id)
         if self.refusal is not None:
             raise self.refusal
         roles: dict[str, dict[int, Replica]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ...logs.text.sanitize import plain
@@ -14,6 +15,7 @@ from ..kube.api_server import ApiError, ApiServer
 from ..kube.objects import KubernetesObject, dig, name_of, sanitize_for_serialization, uid_of
 from ..shared.progress import current_progress
 from . import labels
+from .actions import apply_action
 from .jobs import Jobs
 from .launching.form import LaunchForm, path_of, pod_templates
 from .request import KubernetesJob
@@ -336,6 +338,33 @@ def change(
             # 409: the controller, or someone else, wrote in between.
             if error.status != 409 or not left:
                 raise
+
+
+def act(jobs: Jobs, app_id: str, uid: str, action: str, value: str) -> None:
+    """Do one of `job_actions` with a job. An unknown job is left alone.
+
+    Args:
+        jobs: the server and the kind of the jobs.
+        app_id: the job.
+        uid: which job of that name; any if empty.
+        action: the action's name.
+        value: what it needs.
+
+    Raises:
+        SchedulerError: the value is malformed, there is another job of that name now, or the server refused.
+    """
+    job = _find(jobs, app_id, uid)
+    if job is None:
+        return
+    namespace, command = job["metadata"].get("namespace"), jobs.kind.command(job, action)
+    try:
+        if command is None:
+            change(jobs, app_id, uid, partial(apply_action, kind=jobs.kind, action=action, value=value))
+        else:
+            jobs.server.request("POST", f"/apis/{command['apiVersion']}/namespaces/{namespace}/commands", body=command)
+    except ApiError as error:
+        error.args = (explain_refusal(error, namespace, jobs.kind, job),)
+        raise
 
 
 def remove(jobs: Jobs, app_id: str, uid: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 from ...specs.errors import SchedulerError
 from ...specs.status import NONE, AppState, is_terminal
 from ..kube.api_server import ApiError
+from ..kube.causes import LOOKED_AT_S
 from ..kube.objects import KubernetesObject, dig, name_of, owners_of, uid_of
 from ..kube.reflector import Reflector
 from ..shared.changes import Subscribers
@@ -18,12 +20,15 @@ from ..types import DescribeAppResponse, ListAppResponse
 from . import labels
 from .job_kind import JobKind, joined_state
 from .jobs import Jobs
+from .listed_pods import ListedPod, ListedPods, row_with_pods
 from .times import submitted_at
 
 _log = logging.getLogger(__name__)
 
 # First starts that are kept of jobs that are gone.
 _MAX_GONE = 1_000
+# A pod is owned by a Job, that by a JobSet, that by a TrainJob; owners may form a circle.
+_MAX_OWNERS = 4
 
 
 class Known(NamedTuple):
@@ -45,7 +50,7 @@ class Known(NamedTuple):
 
     def put_into(self, row: ListAppResponse, version: str = "") -> ListAppResponse:
         """Return the row of the job, which has this version, with what is known."""
-        if row.state is not self.state:
+        if row.state not in (self.state, self.seen[0]):
             return row
         state = self.seen[0] if self.seen[1] == version else None
         return replace(
@@ -58,13 +63,20 @@ class Known(NamedTuple):
 
 
 class ListedJob(NamedTuple):
-    """What is kept of a listed job."""
+    """What is kept of a listed job.
+
+    Attributes:
+        needs_pods: whether only its pods tell if it runs.
+        late: the same, with who should look at it and has not in the message; None once somebody has.
+    """
 
     row: ListAppResponse
     uid: str
     version: str
     owners: frozenset[str] = frozenset()
     kind: JobKind | None = None
+    needs_pods: bool = False
+    late: ListedJob | None = None
 
 
 def row_of(kind: JobKind, job: KubernetesObject) -> ListAppResponse:
@@ -127,6 +139,7 @@ class ListedJobs:
         self._reflectors: dict[tuple[str, str], Reflector[ListedJob]] = {}
         # What the server refused to list, which is logged once.
         self._refused: set[tuple[str, str]] = set()
+        self._pods = ListedPods(lambda: (self._on_change or int)())
         self._subscribers = Subscribers("kubernetes-watch", self._start)
 
     @property
@@ -157,11 +170,12 @@ class ListedJobs:
             ApiError, BackendUnavailableError: the server is away, or no namespace may be listed.
         """
         found: dict[str, ListedJob] = {}
+        waiting: set[str] = set()
         refused: list[ApiError] = []
         reflectors = self._open_reflectors()
         for key, reflector in reflectors.items():
             try:
-                found |= reflector.items()
+                items = reflector.items()
             except ApiError as error:
                 refused.append(error)
                 if key not in self._refused:
@@ -169,12 +183,34 @@ class ListedJobs:
                     _log.warning("the %ss of %s are not listed: %s", key[1] or "job", key[0] or "all namespaces", error)
             else:
                 self._refused.discard(key)
+                found |= items
+                if any(one.needs_pods for one in items.values()):
+                    waiting.add(key[0])
         if len(refused) == len(reflectors):
             raise refused[0]
         if len(self._started) > len(found) + _MAX_GONE:
             self._started = {uid: at for uid, at in self._started.items() if uid in found}
         self._drop_refused({namespace for namespace, _ in reflectors.keys() - self._refused})
+        self._add_pods(found, waiting)
         return sorted(self._fold(found), key=lambda row: row.submitted_at or 0.0, reverse=True)
+
+    def _add_pods(self, found: dict[str, ListedJob], namespaces: Collection[str]) -> None:
+        """Add to jobs what the pods of these namespaces tell, and who has not looked at them in time."""
+        made: dict[str, list[ListedPod]] = {}
+        for namespace in namespaces:
+            for pod in self._pods.of(self._find_kinds()[0].server, namespace, self.is_watched):
+                owners: Collection[str] = pod.owners
+                for _ in range(_MAX_OWNERS):
+                    owners = [uid for uid in owners if uid in found]
+                    for uid in owners:
+                        made.setdefault(uid, []).append(pod)
+                    owners = {uid for owner in owners for uid in found[owner].owners}
+        created_before = time.time() - LOOKED_AT_S
+        for uid, listed in found.items():
+            if listed.needs_pods and uid in made:
+                found[uid] = listed._replace(row=row_with_pods(listed.row, made[uid]))
+            elif listed.late is not None and (listed.row.submitted_at or created_before) < created_before:
+                found[uid] = listed.late
 
     def _fold(self, found: Mapping[str, ListedJob]) -> Iterator[ListAppResponse]:
         """Yield the rows of the jobs that no other job made, some with the state of the newest job that they made."""
@@ -284,6 +320,7 @@ class ListedJobs:
         for reflector in self._reflectors.values():
             reflector.close()
         self._reflectors = {}
+        self._pods.close()
 
     def _reflector(self, jobs: Jobs, namespace: str) -> Reflector[ListedJob]:
         return Reflector(
@@ -323,7 +360,11 @@ def _read(kind: JobKind, item: Any, namespace: str) -> ListedJob | None:
     row = row_of(kind, job)
     # Jobs of Kubernetes' own kinds name no user: those of the namespace that a user lists are the user's.
     row.foreign = row.foreign and not (namespace and kind.prefix and not kind.shows_newest_child)
-    return ListedJob(row, uid_of(job), version_of(job), frozenset(owners_of(job)) - {""}, kind)
+    owners = frozenset(owners_of(job)) - {""}
+    listed = ListedJob(row, uid_of(job), version_of(job), owners, kind, kind.needs_pods(job))
+    if row.state is not AppState.SUBMITTED:
+        return listed
+    return listed._replace(late=listed._replace(row=replace(row, msg=row.msg or kind.not_looked_at(job))))
 
 
 class _Watch:

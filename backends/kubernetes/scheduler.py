@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...logs.source.stream import Cursor, LogStream, PartsCursor
@@ -22,6 +21,7 @@ from ..api import (
     JobAction,
     ListAppResponse,
     NameFault,
+    ReplicaUsage,
     Scheduler,
     Stream,
 )
@@ -35,7 +35,7 @@ from ..shared.bounded_command import RUN_BESIDE_S, CommandOutput
 from ..shared.factories import accepted_arguments
 from ..shared.readable_yaml import readable_yaml
 from ..workspace.docker_workspace import DockerWorkspaceMixin
-from .actions import apply_action, job_actions
+from .actions import job_actions
 from .choose import AUTO, LAUNCHED, choose_kind
 from .cluster import ClusterReader
 from .describe import FollowedJobs
@@ -43,11 +43,13 @@ from .job_kind import CHILDREN, JobKind
 from .jobs import split_app_id
 from .kinds.found import ServerKinds
 from .labels import pod_labels
-from .lifecycle import abort, change, launch, remove, validate
+from .launching.gangs import GANGS, add_gangs
+from .lifecycle import abort, act, launch, remove, validate
 from .listing import ListedJobs
 from .log_stream import KubernetesLogStream
 from .preflight import known_values, launch_findings, server_findings
 from .request import KubernetesJob, KubernetesOpts, make_request, masked
+from .usage import UsageSampler
 from .volcano.manifest import app_to_resource
 from .volcano.names import cleanup_str
 
@@ -116,6 +118,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         self._server = ApiServer(context, client, timeout=timeout)
         self._namespace = "" if all_namespaces else namespace or self._server.namespace
         self._kinds = ServerKinds(self._server)
+        self._usage = UsageSampler(self._server)
         self._listed = ListedJobs(self._kinds.find, self._namespace)
         self._followed = FollowedJobs(self._kinds.of, lambda: self._listed.is_watched, self._listed.version)
         self._kinds.answer_from(self._followed.watched)
@@ -141,6 +144,8 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
     def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[KubernetesJob]:
         opts = KubernetesOpts.from_cfg(cfg)
         request = make_request(app, self.session_name, opts, self._launched(cfg), self.dryrun_push_images(app, cfg))
+        if any(role.min_replicas for role in app.roles) and self._kinds.serves(GANGS):
+            request.others += [*add_gangs(app, [request.resource, *request.others])]
         return AppDryRunInfo(request, str)
 
     def _launched(self, cfg: Mapping[str, CfgVal]) -> JobKind:
@@ -217,6 +222,10 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         """Return queues, nodes and quotas; see `DescribesCluster`."""
         return ClusterReader(self._server, self._namespace or self._server.namespace).read()
 
+    def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
+        """Measure what each running replica uses now; see `MeasuresUsage`."""
+        return self._usage.sample(self._kinds.of(app_id), app_id)
+
     def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
         """Return the argument list of a program that opens a shell in a replica; see `OpensShell`."""
         with self._noting_refusal(app_id):
@@ -275,9 +284,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         if action not in offered:
             raise SchedulerError(f"{action} is not possible now. Possible: {', '.join(offered) or 'nothing'}")
         self._followed.forget(app_id)
-        change(
-            self._kinds.of(app_id), app_id, self._listed.uid(app_id), partial(apply_action, action=action, value=value)
-        )
+        act(self._kinds.of(app_id), app_id, self._listed.uid(app_id), action, value)
 
     def _cancel_existing(self, app_id: str) -> None:
         self.cancel(app_id)

@@ -16,7 +16,8 @@ COMMON = "ChecksBackend ChecksNames ChecksLaunches DescribesNatively RunsCommand
 ABILITIES = {
     "local_cwd": f"{COMMON} DescribesCluster MeasuresUsage OwnsJobs PrunesJobs KeepsLogFiles",
     "local_docker": f"{COMMON} DescribesCluster WatchesChanges MeasuresUsage OpensShell StreamsLogs",
-    "kubernetes": f"{COMMON} DescribesCluster KnowsValues WatchesChanges OpensShell HasActions StreamsLogs",
+    "kubernetes": f"{COMMON} DescribesCluster KnowsValues WatchesChanges MeasuresUsage OpensShell HasActions"
+    " StreamsLogs",
     "slurm": f"{COMMON} KnowsValues SuggestsPartitions DescribesCluster SuggestsAlternatives ListsAllUsers"
     " MeasuresUsage OpensShell HasActions KeepsLogFiles",
 }

@@ -244,7 +244,7 @@ async def test_a_job_of_others_is_edited_from_its_description(app, scheduler):
     scheduler.add("foreign-1", AppState.RUNNING, 1)
     scheduler.described["foreign-1"] = DescribeAppResponse(
         app_id="foreign-1", name="foreign", state=AppState.RUNNING, roles=[role, Role("half", "")],
-        cfg={"log_dir": "/logs"},
+        cfg={"log_dir": "/logs"}, notes=["worker: activeDeadlineSeconds is not launched again"],
     )  # fmt: skip
     async with jobs_of(app, TALL) as table:
         launch = await table.edit()
@@ -254,11 +254,33 @@ async def test_a_job_of_others_is_edited_from_its_description(app, scheduler):
         await launch.type(half, image="busybox", entrypoint="true")
         await launch.type(worker, num_replicas="3")
         await launch.ready()
+        await launch.press("ctrl+t")
+        # What is not launched again, then what differs from the job.
+        words = ["worker: activeDeadlineSeconds is not", "worker num_replicas", "- 2", "+ 3", "half image", "- none"]
+        await launch.shows(*words, on="preview")
+        assert "log_dir" not in launch.preview()
         made = await submitted(launch, scheduler)
         assert (made["worker"].num_replicas, made["worker"].args) == (3, ["-c", "date"])
         assert (made["half"].image, made["half"].entrypoint, made.name) == ("busybox", "true", "foreign")
         (record,) = app.runner.journal.records()
         assert record.cfg == {"log_dir": "/logs"}
+
+
+async def test_request_is_compared_with_one_that_repeats_the_job(app, scheduler):
+    role = Role("worker", "busybox", entrypoint="sh", args=["-c", "date"], num_replicas=2)
+    scheduler.add("foreign-1", AppState.RUNNING, 1)
+    scheduler.described["foreign-1"] = DescribeAppResponse(
+        app_id="foreign-1", name="foreign", state=AppState.RUNNING, roles=[role], cfg={"log_dir": "/logs"}
+    )
+    async with jobs_of(app, TALL) as table:
+        launch = await table.edit()
+        await launch.ready()
+        await launch.press("ctrl+t")
+        await launch.shows("Same as the job that ran", on="preview")
+        await launch.type("option", log_dir="/other")
+        await launch.shows("log_dir", "In the request:", "/logs", "/other", on="preview")
+        await launch.type("option", log_dir="/logs")
+        await launch.shows("Same as the job that ran", on="preview")
 
 
 async def test_values_of_a_shown_role_are_not_typed(app, monkeypatch):

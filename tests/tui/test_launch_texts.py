@@ -28,7 +28,7 @@ from torchx_tui.tui.launch.field_input import first_path
 from torchx_tui.tui.launch.partitions import PartitionsFound, partitions_text
 from torchx_tui.tui.launch.plan import LaunchPlan
 from torchx_tui.tui.launch.preview import diff_text, script_text, workspace_text
-from torchx_tui.tui.launch.work import fold_added
+from torchx_tui.tui.launch.work import fold_added, request_diff
 from torchx_tui.tui.ui.glyphs import UNICODE
 from torchx_tui.tui.ui.palette import Text
 
@@ -140,6 +140,11 @@ def test_the_lines_of_a_script(monkeypatch):
 def test_the_difference_to_the_last_launch():
     assert diff_text([], False).plain == "This component has not been launched here before"
     assert diff_text([], True).plain == "Same as the last launch"
+    assert diff_text([], False, []).plain == "Same as the job that ran"
+    assert diff_text([], False, ["a is lost"]).plain == "a is lost\nOtherwise the same"
+    assert diff_text([("n", "1", "2")], False, [], ["-n: 1", "+n: 2"]).plain == (
+        "n\n  - 1\n  + 2\n\nIn the request:\n  -n: 1\n  +n: 2\n"
+    )
     assert diff_text([("lr", "0.1", ""), ("n", "", "2")], True).plain == "lr\n  - 0.1\n  + none\nn\n  - none\n  + 2\n"
 
 
@@ -291,3 +296,23 @@ def test_variables_that_are_added_are_folded():
         "spec:", "- env:", "  - name: A", "    value: '1'", "  # 1 variable of torchx-tui not shown", "  image: i",
     ]  # fmt: skip
     assert fold_added(FOLDED, {"A", "B", "TORCHX_X", "TORCH_Y", "TORCHX_B"}) == FOLDED
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "expected"),
+    [
+        ("a: 1\nb: 2\n", "a: 1\nb: 2\n", []),
+        ("a: 1\nb: 2\nc: 3\n", "a: 1\nb: 4\nc: 3\nd: 5\n", ["-b: 2", "+b: 4", "+d: 5"]),
+        (
+            "# 12 bytes\nname: Job-m6z726ptsmz9gd\n",
+            "# 13 bytes\nname: job-x0x0x0x0x0xx\n",
+            ["-name: Job-ID", "+name: job-ID"],
+        ),
+        ("name: my-job-m6z726ptsmz9gd\n", "name: my-job-x0x0x0x0x0xx\n", []),
+        ("name: my-job-short\n", "name: my-job-other\n", ["-name: my-job-short", "+name: my-job-other"]),
+        ("a\n" * 2_001, "b\n", []),
+        ("", "\n".join(map(str, range(150))), [*(f"+{k}" for k in range(100)), "and 50 more lines"]),
+    ],
+)
+def test_lines_in_which_requests_differ(before, now, expected):
+    assert request_diff(before, now, "my-job" if "my-job" in before else "Job") == expected

@@ -69,6 +69,12 @@ def test_each_thing_that_is_used_has_its_course(ascii_only, courses):
     assert usage_lines(samples[:1], 4, ascii_only=ascii_only) == []
 
 
+def test_use_without_a_limit_has_no_total():
+    samples = [ReplicaUsage("trainer", 0, cpu=0.5, memory=GIB), ReplicaUsage("trainer", 0, cpu=1.0, memory=2 * GIB)]
+    lines = [line.plain for line in usage_lines(samples, 4, ascii_only=False)]
+    assert lines == ["cpu    ▅█  1.0 cores", "mem    ▅█  2.0 GB"]
+
+
 STARTED, ENDED = f"started  {clock(NOW - 90, NOW)}", f"ended    {clock(NOW, NOW)}"
 HEAD, PLACE = "trainer/3  ✗ Failed  exit 7", "1m 30s, 2 restarts, pid 41, "
 LATER = {"finished_at": None, "restarts": 0, "pid": None}

@@ -99,18 +99,19 @@ def usage_lines(samples: Sequence[ReplicaUsage], width: int, *, ascii_only: bool
     last = samples[-1]
     courses = (
         ("cpu", _course(samples, "cpu"), last.cpu_total, "cores"),
-        ("mem", _course(samples, "memory", _GIB), (last.memory_total or 0) / _GIB, "GB"),
+        # None where there is no limit.
+        ("mem", _course(samples, "memory", _GIB), last.memory_total and last.memory_total / _GIB, "GB"),
         ("gpu", _course(samples, "gpu"), last.gpus, "busy"),
         ("vram", _course(samples, "gpu_memory", _GIB), (last.gpu_memory_total or 0) / _GIB, "GB"),
     )
     lines = []
     for name, values, total, unit in courses:
-        if not values or not total:
+        if not values or total == 0:
             continue
         line = Text(f"{name:<5}", STYLES.faint)
-        course = spark_words(values) if ascii_only else sparkline(values, total, width)
+        course = spark_words(values) if ascii_only else sparkline(values, total or 0.0, width)
         line.append(course.ljust(width), STYLES.faint if ascii_only else STYLES.spark)
-        line.append(f"  {figure(values[-1])} of {figure(total)} {unit}", STYLES.muted)
+        line.append(f"  {figure(values[-1])}{f' of {figure(total)}' if total else ''} {unit}", STYLES.muted)
         lines.append(line)
     return lines
 

@@ -25,6 +25,7 @@ class ForeignJob:
         cfg: the known run options.
         unknown: unknown fields of roles, by role.
         not_known: see `DescribeAppResponse.not_known`.
+        notes: what is not launched again, a sentence each.
     """
 
     app: AppDef
@@ -32,6 +33,7 @@ class ForeignJob:
     cfg: Mapping[str, Any] = field(default_factory=dict)
     unknown: Mapping[str, Sequence[str]] = field(default_factory=dict)
     not_known: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()
 
 
 def foreign_job(runner: Runner, handle: str) -> ForeignJob:
@@ -48,7 +50,8 @@ def foreign_job(runner: Runner, handle: str) -> ForeignJob:
         raise SchedulerError(f"{handle} cannot be launched again: its command or its batch script is unknown")
     app = AppDef(described.name or described.app_id, described.roles)
     unknown = {role.name: _unknown(role) for role in app.roles}
-    return ForeignJob(app, parse_app_handle(handle).scheduler_backend, described.cfg, unknown, described.not_known)
+    scheduler = parse_app_handle(handle).scheduler_backend
+    return ForeignJob(app, scheduler, described.cfg, unknown, described.not_known, described.notes)
 
 
 def _unknown(role: Role) -> list[str]:

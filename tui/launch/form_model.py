@@ -76,6 +76,8 @@ class FormModel:
         self._pending: dict[str, dict[str, str]] = {}
         self._figures: dict[str, tuple[str, ...]] = {}
         self._script_diffs: dict[str, list[tuple[str, str, str]]] = {}
+        # The scheduler, and the texts of all fields, of a job that no launch was recorded of.
+        self._ran: tuple[str, dict[tuple[str, str], str]] | None = None
         self._fields: dict[tuple[str, str], Field] = {}
         fields = [argument_field(parameter) for parameter in self.doc.parameters]
         for field in fields:
@@ -343,10 +345,11 @@ class FormModel:
     def diff(self, record: LaunchRecord | None) -> list[tuple[str, str, str]]:
         """Return name, earlier and present text of each field that differs from an earlier launch.
 
-        Secrets are masked. Values that the form has no field for are empty now.
+        Secrets are masked. Values that the form has no field for are empty now. Without a launch, the form is compared
+        with the job that it was filled from, if any.
         """
         if record is None:
-            return []
+            return self._diff_from_job()
         rows = []
         for field in self:
             before, now = _text_then(field, record), field.default if field.is_hidden else field.text
@@ -361,6 +364,23 @@ class FormModel:
         if record.scheduler != self.scheduler:
             rows.append(("scheduler", record.scheduler, self.scheduler))
         return rows
+
+    def keep_job(self, scheduler: str) -> None:
+        """Keep the present texts of the fields as those of a job that ran on this scheduler."""
+        self._ran = scheduler, {field.key: field.text for field in self}
+
+    def _diff_from_job(self) -> list[tuple[str, str, str]]:
+        if self._ran is None:
+            return []
+        scheduler, before = self._ran
+        now = {field.key: field.text for field in self}
+        rows = []
+        for section, name in dict.fromkeys([*now, *before]):
+            then, text = before.get((section, name), ""), now.get((section, name), "")
+            if then != text:
+                role = field.role if (field := self.get(section, name)) else ""
+                rows.append((f"{role} {name}".strip(), mask_text(name, then), mask_text(name, text)))
+        return rows if scheduler == self.scheduler else [*rows, ("scheduler", scheduler, self.scheduler)]
 
     def script_lines(self) -> list[ScriptLine]:
         """Return the lines of the batch script with the changes of the form; none without a script."""

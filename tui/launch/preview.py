@@ -93,7 +93,7 @@ class Preview(Pane):
     def _source(self, tab: str, session: LaunchSession) -> tuple[Any, ...]:
         """Return the function that makes the text of a tab, and its arguments."""
         if tab == "diff":
-            return diff_text, session.diff, session.last is not None
+            return diff_text, session.diff, session.last is not None, session.not_repeated, session.request_diff
         if tab == "command":
             return command_text, session.command
         if tab == "script":
@@ -164,17 +164,34 @@ def script_text(lines: Sequence[ScriptLine], glyphs: Glyphs) -> Text:
     return Text.assemble(*parts, (end, STYLES.faint), end="")
 
 
-def diff_text(rows: Sequence[tuple[str, str, str]], compared: bool) -> Text:
-    """Return what differs from the last launch; ``compared`` is False if there was none."""
-    if not compared:
+def diff_text(
+    rows: Sequence[tuple[str, str, str]],
+    compared: bool,
+    not_repeated: Sequence[str] | None = None,
+    request: Sequence[str] = (),
+) -> Text:
+    """Return what differs from the last launch, or from a job that was not launched here.
+
+    Args:
+        rows: name, earlier and present text of each difference.
+        compared: whether there was a launch.
+        not_repeated: what of a job is not launched again; None if the form is of no such job.
+        request: lines of the request, those that are removed with ``-`` and those that are added with ``+`` in front.
+    """
+    if not compared and not_repeated is None:
         return Text("This component has not been launched here before", STYLES.faint)
+    parts: list[tuple[str, str]] = [(f"{plain(note)}\n", STYLES.pending) for note in not_repeated or ()]
     if not rows:
-        return Text("Same as the last launch", STYLES.faint)
-    parts: list[tuple[str, str]] = []
+        same = "Same as the last launch" if compared else "Otherwise the same" if parts else "Same as the job that ran"
+        parts.append((same, STYLES.faint))
     for name, before, after in rows:
         parts += [
             (f"{name}\n", STYLES.text),
             (f"  - {plain(before) or 'none'}\n", STYLES.removed),
             (f"  + {plain(after) or 'none'}\n", STYLES.added),
         ]
+    if request:
+        parts.append(("\nIn the request:\n", STYLES.faint))
+    styles = {"-": STYLES.removed, "+": STYLES.added}
+    parts += [(f"  {plain(line)}\n", styles.get(line[:1], STYLES.muted)) for line in request]
     return Text.assemble(*parts, end="")

@@ -19,7 +19,7 @@ from .commands import commands_text, prefers_torchx
 from .form_field import ARGUMENT, LAUNCH, OPTION, Origin
 from .form_model import FormModel
 from .partitions import PartitionsFound, find_partitions
-from .work import dry_run, list_shipped, named_resource, why_unusable
+from .work import dry_run, list_shipped, named_resource, request_diff, why_unusable
 
 if TYPE_CHECKING:
     from ...backends.api import Finding, WorkspaceListing
@@ -94,7 +94,9 @@ class LaunchSession:
         label: the job of a sweep that the request is for; empty without a sweep.
         interpreter: the Python that ran the component; empty for this program's own.
         note: why the request is out of date.
-        diff: name, earlier and present text of each field that differs from `last`.
+        diff: name, earlier and present text of each field that differs from `last`, or from a job.
+        not_repeated: what of a job is not launched again; None unless the form was filled from one.
+        request_diff: the lines that the form's changes remove from and add to the request that repeats a job.
         script_lines: the lines of a batch script with their changes.
         command: the shell command that does the same.
         workspace: the workspace that is, or is being, listed.
@@ -120,6 +122,9 @@ class LaunchSession:
             assert doc is not None
             self.model = FormModel(doc)
         self.last = start.record or last
+        self.not_repeated = None if start.foreign is None else start.foreign.notes
+        self.request_diff: list[str] = []
+        self._repeating = ""
         self.config_fault = self.failure = ""
         self.is_file_faulty = self._may_try_again = False
         self.findings: list[Finding] = []
@@ -205,6 +210,7 @@ class LaunchSession:
             model.fill(self.last, Origin.RELAUNCHED if start.is_relaunch else Origin.LAST_RUN)
         if start.foreign is not None:
             model.fill_cfg(start.foreign.cfg)
+            model.keep_job(start.foreign.scheduler)
         for name, text in (start.changes or {}).items():
             model.set(ARGUMENT if model.get(ARGUMENT, name) else OPTION, name, text)
         if start.draft is not None:
@@ -272,6 +278,11 @@ class LaunchSession:
         self.note, self.interpreter = done.error, done.interpreter
         if not done.error:
             self.request, self.label = done.text, model.plan().label
+            if self.not_repeated is not None:
+                # A form that lacks something at first has no request that repeats the job.
+                before = self._repeating = self._repeating if self.diff else done.text
+                name = model.base.name if model.base else ""
+                self.request_diff = await asyncio.to_thread(request_diff, before, done.text, name) if before else []
         return has_other_fields
 
     def close(self) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
 import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ...backends.api import Finding
@@ -14,6 +16,7 @@ from ...backends.shared.progress import shown_progress
 from ...base.errors import TorchXTuiError, describe_error
 from ...guest.resources import load_named_resources
 from ...specs.errors import ArgumentError, InvalidRunConfigException, LaunchCancelledError, RoleOverrideError
+from ...specs.handles import normalize_str
 from ...specs.resource_names import get_named_resources, named_resource_names, named_resources
 from ...specs.workspace import Workspace
 from ..format import count
@@ -33,6 +36,8 @@ _ENVIRONMENT = re.compile(r"(?P<indent> *(?:- )*)(?:env|environment):$")
 _ENTRY = re.compile(r" *(?P<item>- name: )?['\"]?(?P<name>[A-Za-z_]\w*)['\"]?(?::|$)")
 _BLOCK = re.compile(r"(?:^|[:-]) *[|>][-+]?\d?$")
 _MAX_CHARACTERS = 200_000
+# Comparing longer requests may take seconds.
+MAX_COMPARED_LINES, MAX_DIFFERENT_LINES = 2_000, 100
 
 
 @dataclass
@@ -250,3 +255,21 @@ def resource_rows() -> list[tuple[str, str, str, str]]:
             continue
         rows.append((name, str(made.cpu), str(made.gpu), f"{made.memMB / 1024:,.4g}"))
     return rows
+
+
+def request_diff(before: str, now: str, name: str) -> list[str]:
+    """Return the lines in which two requests for an app of a name differ, with ``-`` or ``+`` in front.
+
+    Comments and the random parts of ids are not compared, and nothing of long requests.
+    """
+    own = re.compile(rf"\b({re.escape(name)}|{re.escape(normalize_str(name))})-[a-z0-9]{{8,}}\b", re.IGNORECASE)
+    texts = [
+        [line for line in own.sub(r"\1-ID", text).splitlines() if not line.startswith("#")] for text in (before, now)
+    ]
+    if max(map(len, texts)) > MAX_COMPARED_LINES:
+        return []
+    lines = difflib.unified_diff(texts[0], texts[1], n=0, lineterm="")
+    # Two lines of file names come first.
+    found = [line for line in islice(lines, 2, None) if not line.startswith("@@")]
+    more = len(found) - MAX_DIFFERENT_LINES
+    return [*found[:MAX_DIFFERENT_LINES], *([f"and {more} more lines"] if more > 0 else [])]

@@ -13,8 +13,9 @@ from ...kube.api_server import ApiServer
 from ...kube.causes import event_time, explain_nodes
 from ...kube.objects import METADATA, KubernetesObject, checked, dig, name_of, number, owners_of, shape, uid_of
 from ...kube.pods import first_start, main_container, seconds_of
+from ...types import JobAction
 from .. import labels
-from ..actions import SUSPEND
+from ..actions import SCALE, number_of_pods, with_pods
 from ..job_kind import MAX_REPLICAS, JobFacts, JobStatus, Replica, joined_state
 from ..launching.batch import IndexedJobForm
 from ..launching.form import role_of
@@ -80,7 +81,6 @@ class BatchJobs(IndexedJobForm, ObservedJobs):
     """Jobs of ``batch/v1``."""
 
     word = "Job"
-    suspend = SUSPEND
     launched_as = "job"
     joins_children = True
 
@@ -148,6 +148,10 @@ class BatchJobs(IndexedJobForm, ObservedJobs):
 
     def replicas(self, job: KubernetesObject) -> Iterator[tuple[Replica, KubernetesObject]]:
         return islice(chain.from_iterable(map(replicas_of, _parts(job))), MAX_REPLICAS)
+
+    def job_specs(self, job: KubernetesObject) -> dict[str, KubernetesObject]:
+        parts = _parts(job)
+        return {replica.role: part.get("spec") or {} for part in parts for replica, _ in islice(replicas_of(part), 1)}
 
     def replica_of(self, pod: KubernetesObject) -> Replica:
         named = dig(pod, "metadata", "labels") or {}
@@ -227,6 +231,12 @@ class BatchJobs(IndexedJobForm, ObservedJobs):
             return made
         # Suspended, a queue would start it again; past its deadline it fails for good, and is kept.
         return {**made, "spec": {**job["spec"], "activeDeadlineSeconds": 1}}
+
+    def scale(self, job: KubernetesObject) -> JobAction | None:
+        return SCALE if dig(job, "spec", "parallelism") is not None and len(self.parts(job)) == 1 else None
+
+    def scaled(self, job: KubernetesObject, value: str) -> KubernetesObject:
+        return {**job, "spec": with_pods(job["spec"], number_of_pods(value))}
 
 
 BATCH = BatchJobs()

@@ -14,7 +14,7 @@ from ..actions import SUSPEND_SCHEDULE
 from ..job_kind import JobFacts, JobStatus, Replica
 from .batch import BATCH, JOB_SPEC
 from .children import children_of, with_children
-from .observed import ObservedJobs
+from .observed import SUSPENDED, ObservedJobs
 
 _CRON = shape(
     "metadata",
@@ -63,7 +63,11 @@ class CronJobs(ObservedJobs):
     state = _of_newest("state")
     replicas = _of_newest("replicas")
     by_replica = _of_newest("by_replica")
+    job_specs = _of_newest("job_specs")
     without_pod = _of_newest("without_pod")
+
+    def needs_pods(self, job: KubernetesObject) -> bool:
+        return False
 
     def status(self, job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) -> JobStatus:
         status = BATCH.status(_newest(job), pods)
@@ -81,15 +85,14 @@ class CronJobs(ObservedJobs):
     def reason(self, facts: JobFacts, replicas: Sequence[ReplicaStatus], now: float) -> str:
         job = facts.job
         if not children_of(job):
-            return self._suspended(job) if dig(job, "spec", "suspend") else "has made no job yet"
+            return SUSPENDED if dig(job, "spec", "suspend") else "has made no job yet"
         newest = _newest(job)
         why = BATCH.reason(facts._replace(job=newest), replicas, now)
         return "; ".join(filter(None, (f"its newest job is {name_of(newest)}", why)))
 
     def cancelled(self, job: KubernetesObject) -> KubernetesObject:
         raise SchedulerError(
-            f"{self.app_id(job)} is a CronJob, which makes more jobs: delete it, or suspend it with `kubectl -n "
-            f'{job["metadata"].get("namespace")} patch cronjob {name_of(job)} -p \'{{"spec":{{"suspend":true}}}}\'`'
+            f"{self.app_id(job)} is a CronJob, which makes more jobs: delete it, or suspend it by its action suspend"
         )
 
 

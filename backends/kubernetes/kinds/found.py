@@ -31,6 +31,7 @@ class ServerKinds:
         self._server = server
         self._jobs = {kind.prefix: Jobs(server, kind) for kind in KINDS}
         self._found: Sequence[Jobs] = ()
+        self._served: set[str] = set()
         self._lock = threading.Lock()
 
     def answer_from(self, watched: Watched) -> None:
@@ -54,14 +55,23 @@ class ServerKinds:
                 self._found = self._ask()
             return self._found
 
+    def serves(self, version: str) -> bool:
+        """Return whether the server has an API group in this version; it is asked once.
+
+        Raises:
+            BackendUnavailableError: the server is away.
+        """
+        self.find()
+        return version in self._served
+
     def _ask(self) -> Sequence[Jobs]:
         try:
             groups = self._server.request("GET", "/apis").get("groups")
         except ApiError:
             groups = None
         versions = [version for group in _list(groups) for version in _list(dig(group, "versions"))]
-        served = {str(dig(version, "groupVersion")) for version in versions}
-        found = [jobs for jobs in self._jobs.values() if f"{jobs.kind.group}/{jobs.kind.version}" in served]
+        self._served = {str(dig(version, "groupVersion")) for version in versions}
+        found = [jobs for jobs in self._jobs.values() if f"{jobs.kind.group}/{jobs.kind.version}" in self._served]
         # Without an answer, assume the kinds that are launched.
         return found or [self._jobs[kind.prefix] for kind in (VOLCANO, BATCH)]
 

@@ -7,13 +7,16 @@ from itertools import islice
 from typing import Any
 
 from ....logs.text.sanitize import plain
+from ....specs.errors import SchedulerError
+from ....specs.roles import RetryPolicy, Role
 from ....specs.status import AppState, is_terminal
 from ...kube.api_server import ApiServer
 from ...kube.objects import METADATA, KubernetesObject, Name, checked, dig, name_of, number, shape, uid_of
 from ...kube.pods import first_start, main_container, seconds_of
+from ...types import JobAction
 from .. import labels
-from ..actions import SUSPEND
-from ..job_kind import MAX_REPLICAS, JobFacts, JobStatus, Replica
+from ..actions import SCALE, number_of_pods, with_pods
+from ..job_kind import MAX_REPLICAS, JobFacts, JobStatus, Replica, with_field
 from ..launching.form import role_of
 from ..launching.jobset import JobSetForm
 from .batch import BATCH, JOB_SPEC, count_of, index_of
@@ -31,6 +34,7 @@ from .observed import (
 _NAME = "jobset.sigs.k8s.io/jobset-name"
 _ROLE = "jobset.sigs.k8s.io/replicatedjob-name"
 _JOB_INDEX = "jobset.sigs.k8s.io/job-index"
+_SPEC = ("template", "spec")
 _JOBSET = shape(
     "metadata",
     metadata=METADATA,
@@ -60,7 +64,6 @@ class JobSets(JobSetForm, ObservedJobs):
     """Jobs of ``jobset.x-k8s.io/v1alpha2``."""
 
     word = "JobSet"
-    suspend = SUSPEND
     launched_as = "jobset"
 
     def checked(self, item: Any) -> KubernetesObject | None:
@@ -115,6 +118,21 @@ class JobSets(JobSetForm, ObservedJobs):
         )
         return islice(found, MAX_REPLICAS)
 
+    def job_specs(self, job: KubernetesObject) -> dict[str, KubernetesObject]:
+        return {_role_name(part): dig(part, *_SPEC) or {} for part in _parts(job)}
+
+    def roles(self, job: KubernetesObject, notes: list[str]) -> list[Role]:
+        roles = super().roles(job, notes)
+        restarts = dig(job, "spec", "failurePolicy", "maxRestarts") or 0
+        for role in roles:
+            if restarts:
+                role.max_retries, role.retry_policy = restarts, RetryPolicy.APPLICATION
+            elif role.max_retries and role.retry_policy is not RetryPolicy.REPLICA:
+                # A retry of one job has no counterpart: APPLICATION would restart all.
+                notes.append(f"{role.name}: backoffLimit is not launched again")
+                role.max_retries = 0
+        return roles
+
     def replica_of(self, pod: KubernetesObject) -> Replica:
         named = dig(pod, "metadata", "labels") or {}
         # The name of a replicated job is that of the role in lower case, without other characters than digits and -.
@@ -155,6 +173,28 @@ class JobSets(JobSetForm, ObservedJobs):
         if reason.endswith("FailurePolicyAction"):
             return plain(f"the failurePolicy says {reason.removesuffix('FailurePolicyAction')}")
         return ""
+
+    def scale(self, job: KubernetesObject) -> JobAction | None:
+        # Only numbered pods can be added and removed, and only where the webhook's feature gate allows it (KEP-463).
+        names = [part["name"] for part in _parts(job) if dig(part, *_SPEC, "completionMode") == "Indexed"]
+        if not names:
+            return None
+        value = SCALE.value if len(_parts(job)) == 1 else f"a job and a number, such as {plain(names[0])}=4"
+        return JobAction(SCALE.name, "Another number of pods runs in each of its jobs of a name.", value)
+
+    def scaled(self, job: KubernetesObject, value: str) -> KubernetesObject:
+        name, _, count = value.rpartition("=")
+        parts = _parts(job)
+        name = name or (parts[0]["name"] if len(parts) == 1 else "")
+        if name not in (part["name"] for part in parts):
+            known = ", ".join(plain(part["name"]) for part in parts)
+            raise SchedulerError(f"{value!r} names no job of the JobSet: write it as JOB=4. Valid: {known}")
+        number = number_of_pods(count)
+        parts = [
+            with_field(part, _SPEC, with_pods(dig(part, *_SPEC), number)) if part["name"] == name else part
+            for part in parts
+        ]
+        return with_field(job, ("spec", "replicatedJobs"), parts)
 
 
 JOBSET = JobSets()

@@ -8,10 +8,11 @@ from typing import Any
 from ....base.files import user_name
 from ....logs.text.sanitize import plain
 from ....specs.errors import AppDefError
-from ....specs.roles import AppDef, Role
+from ....specs.roles import AppDef, RetryPolicy, Role
 from ....specs.status import AppState, ReplicaStatus, is_terminal
 from ...kube.api_server import ApiServer
 from ...kube.causes import (
+    LOOKED_AT_S,
     UNPLACED,
     UNSCHEDULED,
     describe_event,
@@ -20,6 +21,8 @@ from ...kube.causes import (
     newest_cause,
     pod_reason,
     together,
+    unplaced_reason,
+    waits,
 )
 from ...kube.objects import POD_SPEC, KubernetesObject, Texts, Time, dig, name_of, shape, uid_of
 from ...kube.pod_template import role_of_template
@@ -27,15 +30,24 @@ from ...kube.pods import main_container, pod_state, run_of
 from ...shared.exit_reasons import format_cancelled, short_time
 from ...types import Finding, StateChange
 from .. import labels
-from ..job_kind import CHILDREN, JobFacts, JobKind, Replica
+from ..actions import SUSPEND
+from ..job_kind import CHILDREN, JobFacts, JobKind, Replica, with_field
 from ..times import submitted_at
+from .gang import group_of, read_group_reason
 from .kueue import admitted_by, queue_of, queue_reason, read_workload
 
+SUSPENDED = "suspended, by somebody or by a queue: its action resume lets it run"
+# Fields of a Job that no role has.
+_NOT_REPEATED = (
+    "activeDeadlineSeconds",
+    "ttlSecondsAfterFinished",
+    "podFailurePolicy",
+    "successPolicy",
+    "maxFailedIndexes",
+    "managedBy",
+)
 CONDITIONS = [shape(type=str, status=str, reason=str, message=str, lastTransitionTime=Time)]
 TEMPLATE = shape(metadata=shape(labels=Texts, annotations=Texts), spec=POD_SPEC)
-_DEFAULT_SCHEDULER = "default-scheduler"
-# Controllers look at a new job within seconds.
-_LOOKED_AT_S = 10.0
 
 
 def true_conditions(job: KubernetesObject) -> dict[str, Mapping[str, Any]]:
@@ -51,7 +63,11 @@ def is_cancelled(job: KubernetesObject) -> bool:
 
 def state_of_pods(pods: Iterable[KubernetesObject]) -> AppState | None:
     """Return RUNNING or UNKNOWN by the pods of a job that has not ended; None if its own status decides."""
-    states = {pod_state(pod) for pod in pods if not pod["metadata"].get("deletionTimestamp")}
+    return joined_pods({pod_state(pod) for pod in pods if not pod["metadata"].get("deletionTimestamp")})
+
+
+def joined_pods(states: set[AppState]) -> AppState | None:
+    """Return RUNNING or UNKNOWN by the states of pods that are not deleted; None if the job's own status decides."""
     if states == {AppState.UNKNOWN}:
         return AppState.UNKNOWN
     # If all pods have ended, the controller has not counted them yet, or creates others.
@@ -61,6 +77,7 @@ def state_of_pods(pods: Iterable[KubernetesObject]) -> AppState | None:
 class ObservedJobs(JobKind):
     """Jobs that others launch: this program shows, explains and ends them."""
 
+    suspend = SUSPEND
     unknown = ""
     launched_as = "auto"
     """The run option ``kind`` that launches such a job again."""
@@ -68,7 +85,10 @@ class ObservedJobs(JobKind):
 
     def is_suspended(self, job: KubernetesObject) -> bool:
         """Return whether a job makes no pods until somebody, or a queue, lets it run."""
-        return "Suspended" in true_conditions(job) or bool(dig(job, "spec", "suspend"))
+        return "Suspended" in true_conditions(job) or bool(dig(job, *self.suspend_at))
+
+    def needs_pods(self, job: KubernetesObject) -> bool:
+        return self.state(job) is AppState.PENDING and not self.is_suspended(job)
 
     def is_queued(self, job: KubernetesObject) -> bool:
         return bool(queue_of(job))
@@ -97,7 +117,12 @@ class ObservedJobs(JobKind):
     def main_container(self, pod: KubernetesObject) -> str:
         return main_container(pod, "main")
 
+    def job_specs(self, job: KubernetesObject) -> dict[str, KubernetesObject]:
+        """Return the spec of the Job (``batch/v1``) that runs each role, as far as it is known."""
+        return {}
+
     def roles(self, job: KubernetesObject, notes: list[str]) -> list[Role]:
+        specs = self.job_specs(job)
         templates: dict[str, list[KubernetesObject]] = {}
         for replica, template in self.replicas(job):
             templates.setdefault(replica.role, []).append(template)
@@ -106,7 +131,18 @@ class ObservedJobs(JobKind):
         for name, all_of_role in templates.items():
             role = role_of_template(name, all_of_role[0], main_container(all_of_role[0]), lost)
             role.num_replicas = len(all_of_role)
+            spec = specs.get(name) or {}
+            per_index = spec.get("backoffLimitPerIndex")
+            if per_index is not None:
+                role.max_retries, role.retry_policy = per_index, RetryPolicy.REPLICA
+            else:
+                role.max_retries = spec.get("backoffLimit") or 0
+            lost += [f"{name}: {field} is not launched again" for field in _NOT_REPEATED if field in spec]
             roles.append(role)
+        if self.shows_newest_child:
+            lost.append("it is launched again once, without its schedule")
+        if self.launched_as == "auto":
+            lost.append(f"it is launched again as a job of the run option kind, not as a {self.word}")
         notes += dict.fromkeys(lost)
         return roles
 
@@ -129,7 +165,11 @@ class ObservedJobs(JobKind):
         return selectors
 
     def read_more(self, server: ApiServer, job: KubernetesObject, now: float) -> Any:
-        return read_workload(server, job) if queue_of(job) else None
+        if queue_of(job):
+            return read_workload(server, job)
+        if not group_of(job) or not waits(self.state(job)):
+            return None
+        return read_group_reason(server, job, self.status(job).wanted)
 
     def reason(self, facts: JobFacts, replicas: Sequence[ReplicaStatus], now: float) -> str:
         job = facts.job
@@ -146,9 +186,13 @@ class ObservedJobs(JobKind):
             return "is being deleted" + (f"; its pods end within {seconds} s" if seconds else "")
         if self.is_suspended(job):
             lost = "its pods were deleted, and the logs with them" if facts.events.get(uid_of(job)) else ""
-            return "; ".join(filter(None, (queue_reason(job, facts.more) or self._suspended(job), lost)))
+            return "; ".join(filter(None, (queue_reason(job, facts.more) or SUSPENDED, lost)))
         if state is AppState.SUBMITTED:
-            return self._not_looked_at(job, now)
+            age = now - submitted_at(job)
+            words = self.not_looked_at(job)
+            if dig(job, "spec", "managedBy"):
+                return words
+            return f"{words} for {short_time(age)}" if age > LOOKED_AT_S else ""
         ending = is_terminal(state) or "FailureTarget" in true_conditions(job)
         failed = [one for one in replicas if one.state is AppState.FAILED and not _was_killed(facts, one)]
         parts = [_together(sorted(failed, key=lambda one: one.finished_at or now))]
@@ -156,8 +200,9 @@ class ObservedJobs(JobKind):
         if not ending:
             waiting = [one for one in replicas if not is_terminal(one.state) and one.reason and one.hostname]
             not_created = self._not_created(facts) if len(facts.pods) < len(replicas) else ""
-            parts += [not_created, _together(waiting)]
-            held = bool(not_created or waiting)
+            gang = facts.more if isinstance(facts.more, str) else ""
+            parts += [gang or not_created, "" if gang else _together(waiting)]
+            held = bool(gang or not_created or waiting)
         parts.append(self.why(facts))
         if held and state is AppState.RUNNING:
             running = sum(run_of(pod, main_container(pod)).is_running for pod in facts.pods.values())
@@ -165,7 +210,7 @@ class ObservedJobs(JobKind):
         if state is AppState.PENDING:
             parts.append(admitted_by(facts.more))
         found = [part for part in parts if part]
-        if not found and state is AppState.PENDING and not facts.pods and now - submitted_at(job) > _LOOKED_AT_S:
+        if not found and state is AppState.PENDING and not facts.pods and now - submitted_at(job) > LOOKED_AT_S:
             return "has no pod, and no event says why"
         return "; ".join(found) or status.message
 
@@ -174,25 +219,19 @@ class ObservedJobs(JobKind):
         failed = [event for event in sorted(events, key=event_time) if event.get("reason") == "FailedCreate"]
         return describe_event(failed[-1]) if failed else ""
 
-    def _suspended(self, job: KubernetesObject) -> str:
-        where = f"kubectl -n {job['metadata'].get('namespace')} patch {self.word.lower()} {name_of(job)} --type merge"
-        return f'suspended, by somebody or by a queue; `{where} -p \'{{"spec":{{"suspend":false}}}}\'` resumes it'
-
-    def _not_looked_at(self, job: KubernetesObject, now: float) -> str:
-        age = now - submitted_at(job)
+    def not_looked_at(self, job: KubernetesObject) -> str:
         if by := dig(job, "spec", "managedBy"):
             return plain(f"{by} should run it (spec.managedBy), but has not looked at it")
-        return f"its controller has not looked at it for {short_time(age)}" if age > _LOOKED_AT_S else ""
+        return "its controller has not looked at it"
 
-    def pod_reason(self, pod: KubernetesObject, events: Iterable[KubernetesObject] = ()) -> str:
+    def pod_reason(self, pod: KubernetesObject, events: Iterable[KubernetesObject] = (), now: float = 0.0) -> str:
         events = list(events)
         reason = pod_reason(pod, events, newest_cause(pod, events))
         group = dig(pod, "spec", "schedulingGroup", "podGroupName")
-        scheduler = dig(pod, "spec", "schedulerName") or _DEFAULT_SCHEDULER
         if reason == UNPLACED and group:
             return plain(f"waits for the PodGroup {group}, which is missing or not complete")
-        if reason == UNPLACED and scheduler != _DEFAULT_SCHEDULER:
-            return plain(f"waits for the scheduler {scheduler}, which has said nothing about it")
+        if reason == UNPLACED:
+            return unplaced_reason(pod, now)
         return reason.replace(UNSCHEDULED, f"{UNSCHEDULED} as a gang, all pods or none", 1) if group else reason
 
     # Launch and cancel
@@ -206,7 +245,7 @@ class ObservedJobs(JobKind):
     def cancelled(self, job: KubernetesObject) -> KubernetesObject:
         annotations = {**(job["metadata"].get("annotations") or {}), labels.CANCELLED_BY: user_name()}
         metadata = {**job["metadata"], "annotations": annotations}
-        made = {**job, "metadata": metadata, "spec": {**job["spec"], "suspend": True}}
+        made = with_field({**job, "metadata": metadata}, self.suspend_at, True)
         made.pop(CHILDREN, None)
         return made
 

@@ -8,10 +8,14 @@ from typing import Any, NamedTuple
 
 from ....logs.text.sanitize import plain
 from ....specs.status import AppState, is_terminal
-from ...kube.objects import METADATA, KubernetesObject, checked, dig, name_of, number, shape
+from ...kube.api_server import ApiError, ApiServer
+from ...kube.causes import waits
+from ...kube.objects import METADATA, KubernetesObject, checked, dig, name_of, number, owners_of, shape, uid_of
 from ...kube.pods import first_start, main_container, seconds_of
-from ..job_kind import MAX_REPLICAS, JobFacts, JobStatus, Replica
+from ..job_kind import CHILDREN, MAX_REPLICAS, JobFacts, JobStatus, Replica
 from .batch import INDEX, by_slot
+from .children import children_of
+from .jobset import JOBSET
 from .observed import CONDITIONS, ObservedJobs, is_cancelled, state_of_pods, timeline_of, true_conditions
 
 _JOB = shape(
@@ -73,6 +77,7 @@ class _Source(NamedTuple):
         label: of its pods.
         label_value: returns the label's value of a job.
         suspend_at: the path of the field that suspends a job.
+        makes_jobset: whether its pods are those of a JobSet of its name.
     """
 
     path: str
@@ -80,6 +85,7 @@ class _Source(NamedTuple):
     label: str
     label_value: Callable[[KubernetesObject], str] = name_of
     suspend_at: tuple[str, ...] = ("spec", "suspend")
+    makes_jobset: bool = False
 
 
 def _of_replica_specs(field: str) -> Callable[[Any], list[Part]]:
@@ -108,6 +114,7 @@ _SOURCES = (
         "TrainJob/trainer.kubeflow.org/v1alpha1/trainjobs",
         lambda spec: [("node", dig(spec, "trainer", "numNodes"), None)],
         "jobset.sigs.k8s.io/jobset-name",
+        makes_jobset=True,
     ),
     _Source(
         "PyTorchJob/kubeflow.org/v1/pytorchjobs",
@@ -137,9 +144,19 @@ class TrainingJobs(ObservedJobs):
         self.word, self.group, self.version, self.resource = source.path.split("/")
         self.prefix = self.word.lower()
         self._source = source
+        self.suspend_at = source.suspend_at
 
     def checked(self, item: Any) -> KubernetesObject | None:
         return checked(item, _JOB)
+
+    def with_children(self, server: ApiServer, job: KubernetesObject) -> KubernetesObject:
+        if not self._source.makes_jobset:
+            return job
+        try:
+            found = JOBSET.checked(server.find(JOBSET.path(job["metadata"]["namespace"], name_of(job))))
+        except ApiError:
+            return job
+        return {**job, CHILDREN: [found]} if found and uid_of(job) in owners_of(found) else job
 
     def pods_selector(self, job: KubernetesObject) -> str:
         return f"{self._source.label}={self._source.label_value(job)}"
@@ -150,6 +167,10 @@ class TrainingJobs(ObservedJobs):
 
     def is_suspended(self, job: KubernetesObject) -> bool:
         return _condition(job) == "Suspended"
+
+    def needs_pods(self, job: KubernetesObject) -> bool:
+        # A TrainJob has no condition that says that it runs.
+        return waits(self.state(job)) and not self.is_suspended(job)
 
     def state(self, job: KubernetesObject) -> AppState:
         return self.status(job).state
@@ -182,6 +203,9 @@ class TrainingJobs(ObservedJobs):
         )
 
     def replicas(self, job: KubernetesObject) -> Iterator[tuple[Replica, KubernetesObject]]:
+        if made := children_of(job):
+            # It names a runtime, whose templates are those of the JobSet.
+            return JOBSET.replicas(made[0])
         found = (
             (Replica(plain(role), index), template)
             for role, count, given in self._source.parts(job.get("spec"))
@@ -196,6 +220,8 @@ class TrainingJobs(ObservedJobs):
         return Replica(role, next((number(named, label) for label in _INDEXES if label in named), 0))
 
     def by_replica(self, job: KubernetesObject, pods: Iterable[KubernetesObject]) -> dict[Replica, KubernetesObject]:
+        if made := children_of(job):
+            return JOBSET.by_replica(made[0], pods)
         pods = list(pods)
         indexed = [pod for pod in pods if any(label in (dig(pod, "metadata", "labels") or {}) for label in _INDEXES)]
         found = super().by_replica(job, indexed)
@@ -204,18 +230,11 @@ class TrainingJobs(ObservedJobs):
             found |= by_slot(self.replica_of, count if isinstance(count, int) else 1, others)
         return found
 
+    def job_specs(self, job: KubernetesObject) -> dict[str, KubernetesObject]:
+        return JOBSET.job_specs(made[0]) if (made := children_of(job)) else {}
+
     def why(self, facts: JobFacts) -> str:
         return self.status(facts.job).message
-
-    def cancelled(self, job: KubernetesObject) -> KubernetesObject:
-        made = {**super().cancelled(job), "spec": {**job["spec"]}}
-        *path, last = self._source.suspend_at
-        place: Any = made
-        for name in path:
-            place[name] = {**(place.get(name) or {})}
-            place = place[name]
-        place[last] = True
-        return made
 
 
 TRAINING = tuple(map(TrainingJobs, _SOURCES))

@@ -17,6 +17,7 @@ from ...shared.kept_app_def import RANK0_HOST
 from ...types import Finding
 from .. import labels
 from .form import LaunchForm
+from .gangs import GANGS
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 """Kueue's label of jobs: the LocalQueue of the namespace that they wait in."""
@@ -54,7 +55,7 @@ class IndexedJobForm(LaunchForm):
         return [jobs[0], *([] if is_alone else [_service(app, name)]), *jobs[1:]]
 
     def launch_findings(self, server: ApiServer, app: AppDef, options: Any) -> list[Finding]:
-        return [*common_findings(server, app, options), *_retry_findings(app)]
+        return [*common_findings(server, app, options, can_gang=True), *_retry_findings(app)]
 
 
 def _job_name(name: str, app: AppDef, role: Role) -> str:
@@ -154,10 +155,18 @@ def _retry_findings(app: AppDef) -> Iterator[Finding]:
             yield Finding("warning", f"{role.name}: a Job restarts a replica that failed alone", hint)
 
 
-def common_findings(server: ApiServer, app: AppDef, options: Any) -> Iterator[Finding]:
-    """Yield what a launch without Volcano lacks: a queue that exists, replicas that start together."""
-    for role in app.roles:
-        if role.min_replicas is not None:
+def common_findings(server: ApiServer, app: AppDef, options: Any, can_gang: bool = False) -> Iterator[Finding]:
+    """Yield what a launch without Volcano lacks: a queue that exists, replicas that start together.
+
+    Args:
+        server: the server.
+        app: the app.
+        options: the run options.
+        can_gang: whether `add_gangs` is used where the server has gangs.
+    """
+    partial = [role for role in app.roles if role.min_replicas is not None]
+    if partial and not (can_gang and _has_gangs(server)):
+        for role in partial:
             yield Finding("warning", f"{role.name}: min_replicas is ignored", "only Volcano starts with fewer replicas")
     if options.queue:
         try:
@@ -171,6 +180,13 @@ def common_findings(server: ApiServer, app: AppDef, options: Any) -> Iterator[Fi
     elif _replicas(app) > 1:
         hint = "queue=NAME waits in a LocalQueue of Kueue until there is room for all"
         yield Finding("warning", "replicas may start one by one, as nodes become free", hint)
+
+
+def _has_gangs(server: ApiServer) -> bool:
+    try:
+        return server.find(f"/apis/{GANGS}") is not None
+    except ApiError:
+        return False
 
 
 def _replicas(app: AppDef) -> int:

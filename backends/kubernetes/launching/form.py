@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from ...kube.api_server import ApiServer
 
 # The paths of the objects that a launch may create beside its job.
-_PATHS = {"Service": "/api/v1/namespaces/{}/services", "Job": "/apis/batch/v1/namespaces/{}/jobs"}
+_PATHS = {
+    "Service": "/api/v1/namespaces/{}/services",
+    "Job": "/apis/batch/v1/namespaces/{}/jobs",
+    "Workload": "/apis/scheduling.k8s.io/v1alpha2/namespaces/{}/workloads",
+    "PodGroup": "/apis/scheduling.k8s.io/v1alpha2/namespaces/{}/podgroups",
+}
 
 
 def make_app_id(job: KubernetesObject, prefix: str = "") -> str:

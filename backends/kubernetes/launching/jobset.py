@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ....specs.handles import normalize_str
@@ -24,6 +25,13 @@ class JobSetForm(LaunchForm):
     unknown = (
         f"the cluster has no JobSet: there is no {group}/{version}; leave kind out, or let its administrator "
         "install it (https://jobset.sigs.k8s.io)"
+    )
+
+    explanations = (
+        (
+            re.compile(r"replicatedJobs.*field is immutable", re.DOTALL),
+            "this JobSet controller lets no JobSet be changed: its feature gate ElasticJobSet would allow it",
+        ),
     )
 
     def pod_name(self, job: str, app: AppDef, role: Role, k: int) -> str:

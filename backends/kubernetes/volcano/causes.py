@@ -14,6 +14,7 @@ from ...shared.exit_reasons import short_time
 # The gang plug-in's message for every group that is not ready, whatever the cause.
 _GANG = re.compile(r"pod group is (?:not )?ready|tasks in gang")
 _CAUSE_IN_GANG = re.compile(r"Origin reason is|Insufficient |nodes are (?:un)?available")
+NOT_PICKED_UP = "Volcano has not picked the job up"
 _GAVE_UP = "for retry limit reached"
 # How much an event tells, by its reason and words; what is not listed tells nothing. The reasons are those of Volcano's
 # scheduler and controller (pkg/scheduler, pkg/controllers/job), then those of the kubelet and of Kubernetes' scheduler.
@@ -101,6 +102,6 @@ def not_picked_up(job: KubernetesObject, queue_exists: bool | None, age: float) 
     if queue_exists is False:
         return f"the queue {plain(queue)} does not exist: Volcano ignores its jobs; choose another queue"
     return (
-        f"Volcano has not picked the job up for {short_time(age)}: "
+        f"{NOT_PICKED_UP} for {short_time(age)}: "
         "is its controller running? `kubectl -n volcano-system get pods` shows it"
     )

@@ -12,14 +12,14 @@ from ....specs.handles import normalize_str
 from ....specs.roles import AppDef
 from ....specs.status import AppState, ReplicaStatus, is_terminal
 from ...kube.api_server import ApiError, ApiServer
-from ...kube.causes import is_silent, pod_reason, together, waits
+from ...kube.causes import LOOKED_AT_S, UNPLACED, is_silent, pod_reason, together, unplaced_reason, waits
 from ...kube.objects import KubernetesObject, dig, name_of, uid_of
 from ...kube.pod_template import cores
 from ...kube.pods import main_container, pod_state, run_of
 from ...types import Finding
 from ..job_kind import JobFacts, JobKind, JobStatus, Replica
 from ..times import submitted_at
-from .causes import EventSummary, is_gang_only, job_message, not_picked_up, summarize_events
+from .causes import NOT_PICKED_UP, EventSummary, is_gang_only, job_message, not_picked_up, summarize_events
 from .jobs import (
     GROUP,
     JOB_NAME,
@@ -39,12 +39,12 @@ from .names import pod_name
 from .phases import app_state, finished_at, phase_of, timeline
 from .roles import roles_of
 
-# Volcano picks up a new job within seconds.
-_PICKED_UP_S = 10.0
 _MAX_QUEUES = 20
 # A pod of Volcano's controller, as its own installation labels it.
 _CONTROLLER = "/api/v1/namespaces/volcano-system/pods", "app=volcano-controller"
 _ENDING = ("Completing", "Aborting", "Terminating")
+# Actions of Volcano's controller, and the phases in which it takes them.
+_COMMANDS = {"suspend": ("AbortJob", ("Pending", "Running")), "resume": ("ResumeJob", ("Aborted",))}
 _TASK_FIELD = re.compile(r"^(?:spec\.)?tasks?\[(?P<index>\d+)\]\.?(?:template\.)?")
 
 
@@ -135,7 +135,7 @@ class VolcanoJobs(JobKind):
 
     def read_more(self, server: ApiServer, job: KubernetesObject, now: float) -> bool | None:
         """Return whether the queue of a job exists that Volcano should have picked up; None if that is not asked."""
-        if app_state(job) is not AppState.SUBMITTED or now - submitted_at(job) <= _PICKED_UP_S:
+        if app_state(job) is not AppState.SUBMITTED or now - submitted_at(job) <= LOOKED_AT_S:
             return None
         try:
             return server.find(f"{QUEUES}/{dig(job, 'spec', 'queue') or 'default'}") is not None
@@ -149,7 +149,7 @@ class VolcanoJobs(JobKind):
             return ""
         if state is AppState.SUBMITTED:
             age = now - submitted_at(job)
-            return not_picked_up(job, facts.more, age) if age > _PICKED_UP_S else ""
+            return not_picked_up(job, facts.more, age) if age > LOOKED_AT_S else ""
         parts = []
         failed = [replica for replica in replicas if replica.state is AppState.FAILED]
         if failed:
@@ -170,9 +170,13 @@ class VolcanoJobs(JobKind):
             parts += [f"{running} of {len(replicas)} run"] if running < len(replicas) else []
         return "; ".join(parts) or job_message(job) or group.text or _no_restart_left(job, state)
 
-    def pod_reason(self, pod: KubernetesObject, events: Iterable[KubernetesObject] = ()) -> str:
+    def not_looked_at(self, job: KubernetesObject) -> str:
+        return NOT_PICKED_UP
+
+    def pod_reason(self, pod: KubernetesObject, events: Iterable[KubernetesObject] = (), now: float = 0.0) -> str:
         events = list(events)
-        return pod_reason(pod, events, summarize_events(events).text)
+        reason = pod_reason(pod, events, summarize_events(events).text)
+        return unplaced_reason(pod, now) if reason == UNPLACED else reason
 
     # Launch and cancel
 
@@ -207,6 +211,31 @@ class VolcanoJobs(JobKind):
         state = {**status.get("state", {}), "phase": "Aborted", "lastTransitionTime": ended}
         conditions = [*status.get("conditions", []), {"status": "Aborted", "lastTransitionTime": ended}]
         return {**job, "status": {**status, "state": state, "conditions": conditions}}
+
+    def command(self, job: KubernetesObject, action: str) -> KubernetesObject | None:
+        # As `vcctl job suspend` and `vcctl job resume` ask for it.
+        asked, phases = _COMMANDS.get(action, ("", ()))
+        if phase_of(job) not in phases:
+            return None
+        target = {
+            "apiVersion": f"{GROUP}/{VERSION}",
+            "kind": "Job",
+            "name": name_of(job),
+            "uid": uid_of(job),
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+        return {
+            "apiVersion": "bus.volcano.sh/v1alpha1",
+            "kind": "Command",
+            "metadata": {
+                "generateName": f"{name_of(job)}-{asked.lower()}-",
+                "namespace": job["metadata"].get("namespace"),
+                "ownerReferences": [target],
+            },
+            "target": target,
+            "action": asked,
+        }
 
     def findings(self, server: ApiServer) -> list[Finding]:
         try:

@@ -40,14 +40,18 @@ def all_samples(group: str) -> list[dict[str, Any]]:
 def chosen(items: list[Any], asked: Asked) -> list[Any]:
     """Return the objects that a request's selectors choose, as a server does."""
     for part in filter(None, asked.params.get("labelSelector", "").split(",")):
-        name, _, value = part.partition("=")
+        name, equals, value = part.partition("=")
+        if not equals:
+            items = [one for one in items if name in one["metadata"].get("labels", {})]
+            continue
         # Servers write both names of a label; the recordings have the one with a domain.
         names = name, f"batch.kubernetes.io/{name}"
         items = [one for one in items if value in map(one["metadata"].get("labels", {}).get, names)]
     for part in filter(None, asked.params.get("fieldSelector", "").split(",")):
         field, _, value = part.partition("=")
-        *path, last = field.split(".")
-        items = [one for one in items if (one[path[0]] if path else one).get(last) == value]
+        *path, last = field.rstrip("!").split(".")
+        wanted = not field.endswith("!")
+        items = [one for one in items if ((one[path[0]] if path else one).get(last) == value) is wanted]
     return items
 
 
@@ -63,6 +67,9 @@ def serve(server: ScriptedServer, kind: JobKind, found: dict[str, Any]) -> str:
         events_path(namespace): found["events"],
         f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{namespace}/workloads": found.get("workloads", []),
     }
+    for group in found.get("podgroups", []):
+        path = f"/apis/scheduling.k8s.io/v1alpha2/namespaces/{namespace}/podgroups/{group['metadata']['name']}"
+        server.answers["GET", path] = 200, group
     for path, items in lists.items():
         server.answers["GET", path] = lambda asked, items=items: (200, {"items": chosen(items, asked)})
     return kind.app_id(job)

@@ -9,6 +9,7 @@ import pytest
 from backend.kubernetes.samples import FOLDER, sample, serve
 from support.scripted_server import scripted_server, status
 
+from torchx_tui.backends.kubernetes.actions import job_actions
 from torchx_tui.backends.kubernetes.kinds.batch import BATCH
 from torchx_tui.backends.kubernetes.kinds.cron import CRON
 from torchx_tui.backends.kubernetes.kinds.jobset import JOBSET
@@ -41,7 +42,7 @@ def put_job(server, group: str, name: str) -> str:
     """Put a recorded job on a server that keeps what is written to it; return its app id."""
     found = cron_job(name) if group == "cron" else sample(group, name)
     kind, app_id = KINDS[group], serve(server, KINDS[group], found)
-    path = kind.path(found["job"]["metadata"]["namespace"], name)
+    path = kind.path(found["job"]["metadata"]["namespace"], found["job"]["metadata"]["name"])
     server.answers["GET", path] = lambda _: (200, found["job"])
 
     def write(asked):
@@ -57,16 +58,20 @@ def put_job(server, group: str, name: str) -> str:
     ("group", "name", "expected"),
     [
         ("plain", "indexed-running", ["suspend", "scale"]),
-        ("plain", "suspended", ["resume"]),
+        ("plain", "suspended", ["resume", "scale"]),
         ("plain", "indexed-done", []),
         ("kueue", "kq-running", []),
         ("kueue", "kq-waiting", []),
-        ("jobset", "js-running", ["suspend"]),
-        ("jobset", "js-suspended", ["resume"]),
+        ("jobset", "js-running", ["suspend", "scale"]),
+        ("jobset", "js-suspended", ["resume", "scale"]),
         ("jobset", "js-done", []),
         ("cron", "cron-ok", ["suspend"]),
         ("cron", "cron-suspended", ["resume"]),
-        ("volcano", "poddel", []),
+        ("volcano", "poddel", ["suspend"]),
+        ("volcano", "toobig", ["suspend"]),
+        ("volcano", "cancel", ["resume"]),
+        ("volcano", "poddel2", []),
+        ("volcano", "startmoves", []),
     ],
 )
 def test_actions_fit_the_state(server, scheduler, group, name, expected):
@@ -126,3 +131,77 @@ def test_unknown_job_has_no_actions(server, scheduler):
     server.answers["GET", BATCH.path("jobs", "gone")] = status(404, "NotFound", "gone")
     with pytest.raises(JobNotFoundError):
         scheduler.actions("jobs:job:gone")
+
+
+def volcano_command(server, scheduler, name, action):
+    """Do an action; return the recorded job, and the path and the body of what was created for it."""
+    app_id = put_job(server, "volcano", name)
+    scheduler.act(app_id, action)
+    (asked,) = [one for one in server.asked if one.method == "POST"]
+    return sample("volcano", name)["job"], asked.path, asked.body
+
+
+@pytest.mark.parametrize(
+    ("name", "action", "asked"), [("poddel", "suspend", "AbortJob"), ("cancel", "resume", "ResumeJob")]
+)
+def test_volcano_is_asked_by_a_command(server, scheduler, name, action, asked):
+    job, path, body = volcano_command(server, scheduler, name, action)
+    own = job["metadata"]
+    assert path == f"/apis/bus.volcano.sh/v1alpha1/namespaces/{own['namespace']}/commands"
+    target = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": own["name"], "uid": own["uid"]}
+    target |= {"controller": True, "blockOwnerDeletion": True}
+    assert body == {
+        "apiVersion": "bus.volcano.sh/v1alpha1",
+        "kind": "Command",
+        "metadata": {
+            "generateName": f"{own['name']}-{asked.lower()}-",
+            "namespace": own["namespace"],
+            "ownerReferences": [target],
+        },
+        "target": target,
+        "action": asked,
+    }
+    assert not [one for one in server.asked if one.method == "PUT"]
+
+
+def sizes(spec):
+    found = [one["template"]["spec"] for one in spec["replicatedJobs"]]
+    return [(one["parallelism"], one["completions"]) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("js-running", "4", [(4, 4)]),
+        ("js-suspended", "workers=3", [(3, 3)]),
+        ("js-dependson", "workers=5", [(1, 1), (5, 5)]),
+    ],
+)
+def test_scaled_jobset(server, scheduler, name, value, expected):
+    app_id = put_job(server, "jobset", name)
+    scheduler.act(app_id, "scale", value)
+    assert sizes(server.written()) == expected
+
+
+def test_value_that_scales_a_jobset_of_several_jobs(server, scheduler):
+    found = sample("jobset", "js-driver")["job"]
+    found["status"]["conditions"] = []
+    (*_, scale) = job_actions(JOBSET, found)
+    assert scale.value == "a job and a number, such as driver=4"
+    for value in ("4", "gone=4"):
+        with pytest.raises(SchedulerError, match=r"names no job of the JobSet: .* JOB=4\. Valid: driver, work"):
+            JOBSET.scaled(found, value)
+
+
+def test_refused_scale_names_the_feature(server, scheduler):
+    app_id = put_job(server, "jobset", "js-running")
+    words = "JobSet.jobset.x-k8s.io is invalid: spec.replicatedJobs: Invalid value: [...]: field is immutable"
+    server.answers["PUT", JOBSET.path("jobsets", "js-running")] = status(422, "Invalid", words)
+    with pytest.raises(SchedulerError, match="lets no JobSet be changed: its feature gate ElasticJobSet would"):
+        scheduler.act(app_id, "scale", "4")
+
+
+def test_jobs_of_others_cannot_be_scaled():
+    job = sample("jobset", "js-running")["job"]
+    job["spec"]["replicatedJobs"][0]["template"]["spec"]["completionMode"] = "NonIndexed"
+    assert [one.name for one in job_actions(JOBSET, job)] == ["suspend"]

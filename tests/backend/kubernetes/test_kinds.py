@@ -7,7 +7,7 @@ import logging
 
 import pytest
 import yaml
-from backend.kubernetes.samples import FOLDER, chosen, described, sample, serve
+from backend.kubernetes.samples import FOLDER, chosen, described, sample, serve, served
 from support.scripted_server import Stream as Lines
 from support.scripted_server import scripted_server, status
 from support.volcano_jobs import make_job
@@ -15,6 +15,8 @@ from support.waiting import wait_until
 
 from torchx_tui.backends.kube.objects import events_path, pods_path
 from torchx_tui.backends.kube.pods import seconds_of
+from torchx_tui.backends.kubernetes.describe import read_facts
+from torchx_tui.backends.kubernetes.jobs import Jobs
 from torchx_tui.backends.kubernetes.kinds.batch import BATCH
 from torchx_tui.backends.kubernetes.kinds.cron import CRON
 from torchx_tui.backends.kubernetes.kinds.jobset import JOBSET
@@ -208,7 +210,7 @@ def test_row_of_a_cron_job_is_that_of_its_newest_job(cluster):
     ("name", "state", "message"),
     [
         ("cron-fails", "FAILED", "its newest job is cron-fails-29928436; exit 4: main/0"),
-        ("cron-suspended", "PENDING", "suspended, by somebody or by a queue; `kubectl -n jobs patch cronjob cron-susp"),
+        ("cron-suspended", "PENDING", "suspended, by somebody or by a queue: its action resume lets it run"),
     ],
 )
 def test_cron_job(cluster, name, state, message):
@@ -233,6 +235,20 @@ def test_replica_is_the_newest_of_several_tries():
 )
 def test_restarts(name, restarts):
     assert described(BATCH, sample("plain", name)).num_restarts == restarts
+
+
+def test_group_that_may_be_complete_is_not_blamed():
+    found = sample("gang", "gang-own")
+    found["podgroups"][0]["spec"]["schedulingPolicy"]["gang"]["minCount"] = 2
+    assert described(BATCH, found).msg.startswith("waits for the PodGroup own-pg, which is missing or not complete")
+
+
+def test_group_of_a_job_that_runs_is_not_asked_for():
+    found = sample("gang", "gang-own")
+    found["job"]["status"]["ready"] = 2
+    with served(BATCH, found) as (server, app_id):
+        read_facts(Jobs(server.api(), BATCH), app_id, 0.0)
+        assert not [path for path in server.paths("GET") if "podgroups" in path]
 
 
 def ending(name, **status):
@@ -272,13 +288,17 @@ def test_pod_that_its_job_ended_is_no_cause():
     assert "out of memory" not in described(BATCH, found).msg
 
 
-def test_row_has_the_state_that_pods_tell(cluster):
+def test_described_state_where_pods_are_not_listed(cluster):
     found = sample("plain", "crashloop")
     job = found["job"]
     job["metadata"]["resourceVersion"] = "5"
     app_id = serve(cluster.server, BATCH, found)
     cluster.has(BATCH, job)
     cluster.has(CRON)
+    pods = cluster.server.answers["GET", pods_path("jobs")]
+    cluster.server.answers["GET", pods_path("jobs")] = lambda asked: (
+        FORBIDDEN if asked.params["labelSelector"] == "job-name" else pods(asked)
+    )
     # The job says only that no pod is ready.
     assert cluster.rows() == {app_id: "PENDING"}
     assert cluster.scheduler.describe(app_id).state.name == "RUNNING"

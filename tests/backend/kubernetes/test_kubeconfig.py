@@ -17,13 +17,13 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-import yaml
 from backend.kubernetes.kubeconfigs import write_kubeconfig
 from backend.kubernetes.tables import table
 from support.processes import is_gone
 from support.scripted_server import scripted_server
 from support.waiting import wait_until
 
+from torchx_tui.backends.kube import kubeconfig
 from torchx_tui.backends.kube.api_server import ApiServer
 from torchx_tui.backends.kube.kubeconfig import CredentialPlugin
 from torchx_tui.backends.kubernetes.scheduler import create_scheduler
@@ -295,8 +295,8 @@ def test_token_that_ends_in_a_line_break_is_used(user, scripted):
 
 
 def test_kubeconfig_is_parsed_when_it_changed(user, tmp_path, monkeypatch):
-    parsed, load = [], yaml.load
-    monkeypatch.setattr(yaml, "load", lambda *given: parsed.append(1) or load(*given))
+    parsed, load = [], kubeconfig.load_yaml
+    monkeypatch.setattr(kubeconfig, "load_yaml", lambda *given: parsed.append(1) or load(*given))
     user({"token": "abc"})
     server = ApiServer()
     assert [(server.context, server.namespace) for _ in range(20)] == [("test", "default")] * 20

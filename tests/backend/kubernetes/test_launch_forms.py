@@ -475,3 +475,57 @@ def test_jobs_of_an_app_are_listed_and_cancelled_as_one(server, scheduler):
     sent = [one.body for one in server.asked if one.method == "PUT"]
     assert [one["metadata"]["name"] for one in sent] == [name, f"{name}-reader"]
     assert all(one["spec"]["activeDeadlineSeconds"] for one in sent)
+
+
+# Gangs of Kubernetes itself
+
+
+def gang_request(server, *roles, kind="job", versions=("batch/v1", "scheduling.k8s.io/v1alpha2")):
+    """Return the request for roles on a server that has these versions of API groups."""
+    server.answers["GET", "/apis"] = 200, {"groups": [{"versions": [{"groupVersion": one} for one in versions]}]}
+    scheduler = KubernetesScheduler("test", server.client(), namespace="space")
+    try:
+        return scheduler.submit_dryrun(AppDef("job", list(roles)), {"kind": kind, "namespace": "space"}).request
+    finally:
+        scheduler.close()
+
+
+def test_roles_that_start_with_fewer_replicas_are_gangs(server):
+    made = gang_request(server, role(num_replicas=4, min_replicas=2), role("other"))
+    name = made.resource["metadata"]["name"]
+    assert made.resource["spec"]["template"]["spec"]["schedulingGroup"] == {"podGroupName": name}
+    workload, group = [one for one in made.others if one["kind"] in ("Workload", "PodGroup")]
+    assert {one["apiVersion"] for one in (workload, group)} == {"scheduling.k8s.io/v1alpha2"}
+    assert [one["metadata"]["name"] for one in (workload, group)] == [name, name]
+    policy = {"gang": {"minCount": 2}}
+    assert workload["spec"] == {"podGroupTemplates": [{"name": "workers", "schedulingPolicy": policy}]}
+    reference = {"workload": {"workloadName": name, "podGroupTemplateName": "workers"}}
+    assert group["spec"] == {"podGroupTemplateRef": reference, "schedulingPolicy": policy}
+    (other,) = [one for one in made.others if one["kind"] == "Job"]
+    assert "schedulingGroup" not in other["spec"]["template"]["spec"]
+    # The server is asked whether it would take them.
+    asked = [one.path for one in server.asked if one.method == "POST" and "scheduling.k8s.io" in one.path]
+    assert [path.rpartition("/")[2] for path in asked] == ["workloads", "podgroups"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "versions"),
+    [
+        ("job", role(num_replicas=4, min_replicas=2), ["batch/v1"]),
+        ("job", role(num_replicas=4), ["batch/v1", "scheduling.k8s.io/v1alpha2"]),
+        ("jobset", role(num_replicas=4, min_replicas=2), ["jobset.x-k8s.io/v1alpha2", "scheduling.k8s.io/v1alpha2"]),
+    ],
+    ids=["no API", "all replicas", "JobSet"],
+)
+def test_other_launches_name_no_gang(server, kind, one, versions):
+    made = gang_request(server, one, kind=kind, versions=versions)
+    assert "schedulingGroup" not in str(made)
+    assert not [one for one in made.others if one["kind"] in ("Workload", "PodGroup")]
+
+
+def test_min_replicas_is_not_ignored_where_there_are_gangs(server):
+    server.answers["GET", "/apis/scheduling.k8s.io/v1alpha2"] = 200, {}
+    app = AppDef("job", [role(min_replicas=1)])
+    for kind, count in (("job", 0), ("jobset", 1)):
+        found = launch_findings(server.api(), LAUNCHED[kind], app, KubernetesOpts())
+        assert len([one for one in found if "min_replicas is ignored" in one.what]) == count

@@ -70,3 +70,10 @@ def test_unreadable_file(tmp_path):
     (tmp_path / "large").write_text("a: " + "x" * (1 << 20))
     with refused("more than 1 MB"):
         read_overlay(f"{tmp_path}/large")
+
+
+def test_aliases_that_fill_the_memory_are_refused(tmp_path):
+    lines = ["a0: &a0 [x]", *(f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 10)}]" for k in range(1, 11))]
+    (tmp_path / "overlay.yaml").write_text("\n".join(lines))
+    with refused("is not YAML: it has more than 100,000 values"):
+        read_overlay(f"{tmp_path}/overlay.yaml")

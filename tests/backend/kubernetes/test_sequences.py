@@ -76,12 +76,12 @@ def test_watches_show_what_a_first_look_shows(name):
         kind, now = kind_of(name), {}
         namespace = next(steps(name)).job["metadata"]["namespace"]
         lists = {kind.path(namespace): "jobs", pods_path(namespace): "pods", events_path(namespace): "events"}
-        streams: dict[str, Stream] = {}
+        streams: dict[tuple[str, str], Stream] = {}
 
         def answer(asked):
             if "watch" in asked.params:
-                streams[asked.path] = Stream()
-                return 200, streams[asked.path]
+                made = streams[asked.path, asked.params.get("labelSelector", "")] = Stream()
+                return 200, made
             return 200, {"items": chosen(now[lists[asked.path]], asked), "metadata": {"resourceVersion": "1"}}
 
         for path in lists:
@@ -110,13 +110,15 @@ def follow(scheduler, server, streams, kind, name, now) -> None:
             scheduler.subscribe(lambda: None)
             scheduler.list()
             scheduler.describe(app_id)
-            wait_until(lambda: len(streams) == 2, "the watches")
+            wait_until(lambda: len(streams) >= 2, "the watches")
         elif path is not None:
-            streams[path].put({"type": step.type, "object": step.object})
+            for (watched, _), stream in list(streams.items()):
+                if watched == path:
+                    stream.put({"type": step.type, "object": step.object})
             expected = text(described(kind, {"job": step.job, "pods": step.pods, "events": step.events}))
             # How long a job has waited for its controller is part of the sentence.
             begin = expected.split(" for ")[0]
             shown = partial(scheduler.describe, app_id)
             wait_until(lambda shown=shown, begin=begin: text(shown()).startswith(begin), expected)
-            (row,) = scheduler.list()
-            assert row.state.name == expected.split()[0]
+            state = expected.split()[0]
+            wait_until(lambda state=state: scheduler.list()[0].state.name == state, f"the row to be {state}")
