@@ -9,6 +9,7 @@ import pytest
 from support.canned import MINUTE, CannedScheduler
 from support.cluster import CannedCluster, busy_cluster, large_cluster
 from support.dashboard import key_bar, make_app, screen_text, until
+from support.launching import form_of, row_of
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.types import ClusterPool, ClusterStatus
@@ -84,6 +85,32 @@ async def test_launch_goes_to_the_pool(app):
         await until(pilot, lambda: screen.editor.model is not None and screen.editor.form.rows, "the form")
         model = screen.editor.model
         assert (model.scheduler, model.plan().cfg.get("partition")) == ("slurm", "long")
+
+
+@pytest.mark.parametrize(
+    ("keys", "text"), [(("j", "enter"), "long"), (("n",), "gpu"), (("j", "escape"), "old"), (("G", "enter"), "old")]
+)
+async def test_a_field_of_the_form_takes_the_pool(app, scheduler, tmp_path, keys, text):
+    (tmp_path / ".torchxconfig").write_text("[cli:run]\nscheduler = slurm\n")
+    scheduler.status = replace(scheduler.status, pools=[*scheduler.status.pools, ClusterPool("spare", "pool")])
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "utils.echo")
+        row_of(screen, "msg").input.value = "typed"
+        assert "ctrl+r What is free" not in key_bar(app)
+        row = row_of(screen, "partition", "option")
+        row.input.focus()
+        row.input.value = "old"
+        await until(pilot, lambda: "ctrl+r What is free" in key_bar(app), "the key")
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: isinstance(app.screen, ClusterScreen) and app.screen.status, "the cluster")
+        await until(pilot, lambda: table(app).cursor_name == "old", "the partition of the field")
+        await pilot.press("g", *keys)
+        if keys[0] == "G":
+            await until(pilot, lambda: "spare is not a partition" in screen_text(app), "the refusal")
+            await pilot.press("escape")
+        await until(pilot, lambda: app.screen is screen, "the form")
+        await until(pilot, lambda: screen.editor.model.plan().cfg.get("partition") == text, text)
+        assert (row.input.value, row.input.has_focus, row_of(screen, "msg").input.value) == (text, True, "typed")
 
 
 async def test_read_only_offers_no_launch(scheduler, tmp_path):

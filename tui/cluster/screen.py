@@ -27,7 +27,7 @@ from ..ui.text_pane import TextPane
 from ..ui.title_rule import tabs_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ...backends.api import ClusterPool, ClusterStatus, Scheduler
 
@@ -82,11 +82,13 @@ class ClusterPane(Pane):
 
 
 class ClusterScreen(BaseScreen):
-    """What is free where.
+    """What is free where; where an option is chosen, the answer is its new text.
 
     Args:
         scheduler: the backend to begin with; the first one if it does not have the ability.
         pool: the pool for the cursor.
+        launch: opens a launch on a backend with the run options of a pool.
+        option: the run option to choose a pool of that backend for; empty to only look.
     """
 
     HELP_TITLE = "Cluster"
@@ -95,7 +97,7 @@ class ClusterScreen(BaseScreen):
     #cluster-limits TextScroll { height: auto; max-height: 100%; padding: 0 1; }
     """
     BINDINGS = [
-        Binding("n", "launch", "Launch in this pool", id="cluster.launch"),
+        Binding("n", "choose", "Launch in this pool, or choose it for the form", id="cluster.launch"),
         Binding("slash", "filter", "Filter", id="cluster.filter"),
         Binding("right_square_bracket", "next_tab(1)", "Next backend", id="cluster.next_tab"),
         Binding("left_square_bracket", "next_tab(-1)", "Previous backend", id="cluster.previous_tab"),
@@ -103,9 +105,16 @@ class ClusterScreen(BaseScreen):
         Binding("escape", "back", "Clear the filter, back", id="cluster.back"),
     ]
 
-    def __init__(self, scheduler: str = "", pool: str = "") -> None:
+    def __init__(
+        self,
+        scheduler: str = "",
+        pool: str = "",
+        launch: Callable[[str, Mapping[str, str]], object] | None = None,
+        *,
+        option: str = "",
+    ) -> None:
         super().__init__()
-        self._wanted, self._cursor = scheduler, pool
+        self._wanted, self._cursor, self._launch, self._option = scheduler, pool, launch, option
         self._names: list[str] = []
         self._backend = ""
         # The pool whose nodes are shown; empty for all pools.
@@ -121,7 +130,8 @@ class ClusterScreen(BaseScreen):
         yield self._limits
 
     def on_mount(self) -> None:
-        self._names = self.dashboard.jobs.with_ability(DescribesCluster)
+        able = self.dashboard.jobs.with_ability(DescribesCluster)
+        self._names = [self._wanted] if self._option else able
         self._backend = self._wanted if self._wanted in self._names else next(iter(self._names), "")
         self.set_focus(self._pane.table)
         self._draw()
@@ -213,15 +223,21 @@ class ClusterScreen(BaseScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if not super().check_action(action, parameters):
             return None
-        if action == "launch":
-            return True if not self.dashboard.runner.read_only and self.pool is not None else None
+        if action == "choose":
+            return True if self._can_choose and self.pool is not None else None
         if action == "next_tab":
             return True if len(self._names) > 1 else None
         return True
 
+    @property
+    def _can_choose(self) -> bool:
+        return bool(self._option) or (self._launch is not None and not self.dashboard.runner.read_only)
+
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
-        """Show the nodes of a pool."""
-        if not self._pool and message.name:
+        """Show the nodes of a pool, or choose it."""
+        if self._option:
+            self.action_choose()
+        elif not self._pool and message.name:
             self._open_pool(message.name)
 
     def _open_pool(self, name: str) -> None:
@@ -230,12 +246,16 @@ class ClusterScreen(BaseScreen):
         self._draw()
         self._show(asks=False)
 
-    def action_launch(self) -> None:
-        """Open a launch that goes to the pool."""
-        from ..launch.screen import LaunchScreen
-
-        if (pool := self.pool) is not None:
-            self.app.push_screen(LaunchScreen(changes=pool.cfg, scheduler=self._backend))
+    def action_choose(self) -> None:
+        """Open a launch that goes to the pool, or answer with its text of the option."""
+        if (pool := self.pool) is None:
+            return
+        if self._option in pool.cfg:
+            self.dismiss(pool.cfg[self._option])
+        elif self._option:
+            self.dashboard.status.say(f"{plain(pool.name)} is not a {self._option}: choose another row", failed=True)
+        elif self._launch is not None:
+            self._launch(self._backend, pool.cfg)
 
     def action_filter(self) -> None:
         """Type a filter."""
@@ -282,14 +302,14 @@ class ClusterScreen(BaseScreen):
             self.dismiss()
 
     def path(self) -> list[str]:
-        return ["Jobs", "Cluster"]
+        return ["Jobs", *(["Launch"] if self._option else []), "Cluster"]
 
     def hints(self) -> list[Hint]:
         if self._pane.filter.has_focus:
             return [Hint("", "Keep filter", key="enter"), Hint("cluster.back", "Clear"), Hint("app.keys", "Keys")]
         return [
-            *([] if self._pool else [Hint("rows.open", "Nodes")]),
-            *([] if self.dashboard.runner.read_only else [Hint("cluster.launch", "Launch here")]),
+            *([] if self._pool else [Hint("rows.open", f"Choose {self._option}" if self._option else "Nodes")]),
+            *([Hint("cluster.launch", "Launch here")] if self._can_choose and not self._option else []),
             Hint("cluster.filter", "Filter"),
             *([Hint("cluster.next_tab cluster.previous_tab", "Backends")] if len(self._names) > 1 else []),
             Hint("cluster.refresh", "Refresh"),
