@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from support.canned import CannedScheduler
-from support.cluster import CannedCluster, busy_cluster
+from support.cluster import CannedCluster, EstimatingCluster, busy_cluster
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.scheduler_pool import SchedulerPool
+from torchx_tui.backends.types import ClusterPool, ClusterStatus
+from torchx_tui.cli import cluster
 from torchx_tui.specs.errors import BackendUnavailableError
 
 
@@ -63,4 +68,31 @@ def test_a_silent_backend_leaves_the_others(command, schedulers):
     schedulers["kubernetes"] = CannedCluster(busy_cluster())
     schedulers["kubernetes"].error = BackendUnavailableError("no server")
     ended = command("cluster")
-    assert (ended.code, ended.out, ended.err) == (0, TEXT, "torchx-tui: kubernetes: no server\n")
+    assert (ended.code, ended.out, ended.err) == (1, TEXT, "torchx-tui: kubernetes: no server\n")
+
+
+def test_backends_are_asked_at_the_same_time(command, schedulers, monkeypatch):
+    """The first two answer only once the other one is asked too; the third never does."""
+    monkeypatch.setattr(cluster, "_LIMIT_S", 1.0)
+    both, never = threading.Barrier(2), threading.Event()
+    schedulers["kubernetes"] = CannedCluster(ClusterStatus([ClusterPool("red", "queue")]))
+    schedulers["hung"] = CannedCluster(busy_cluster())
+    for name, wait in (("slurm", both.wait), ("kubernetes", both.wait), ("hung", never.wait)):
+        monkeypatch.setattr(schedulers[name], "_answer", lambda wait=wait: wait(PATIENCE))
+    ended = command("cluster")
+    assert (ended.code, ended.err) == (1, "torchx-tui: hung: no answer within 1 s\n")
+    assert [line for line in ended.out.splitlines() if "free/all" in line] == [
+        "slurm, free/all",
+        "kubernetes, free/all",
+    ]
+    never.set()
+
+
+def test_starts_are_estimated_when_asked_for(command, schedulers):
+    schedulers["slurm"] = EstimatingCluster(busy_cluster())
+    assert "STARTS" not in command("cluster").out
+    rows = {line.split()[0]: line for line in command("cluster", "--starts").out.splitlines() if line}
+    assert [name for name in ("gpu", "long") if " in 2h 0" in rows[name]] == ["gpu"]
+    assert "Invalid account [vision]" in rows["h100"]
+    pools = command("cluster", "--starts", "--json").data["slurm"]["pools"]
+    assert pools[2]["estimate"] == {"start": None, "fault": "Invalid account [vision]"}

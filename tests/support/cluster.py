@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from support.canned import CannedScheduler
 
-from torchx_tui.backends.types import ClusterNode, ClusterPool, ClusterStatus, pool_of
+from torchx_tui.backends.types import ClusterNode, ClusterPool, ClusterStatus, StartEstimate, pool_of
 from torchx_tui.specs.run_options import runopts
 
 GB = 1 << 30
@@ -31,6 +32,26 @@ class CannedCluster(CannedScheduler):
         opts = super()._run_opts()
         opts.add("partition", str, "The partition.")
         return opts
+
+
+class EstimatingCluster(CannedCluster):
+    """Estimates starts: those of ``gpu`` in two hours, none in ``h100``, and now elsewhere.
+
+    Attributes:
+        estimated: the pools that it was asked about.
+    """
+
+    def __init__(self, status: ClusterStatus, now: float | None = None) -> None:
+        super().__init__(status)
+        self._now = now
+        self.estimated: list[str] = []
+
+    def estimate_start(self, pool: str) -> StartEstimate:
+        self.estimated.append(pool)
+        if pool == "h100":
+            return StartEstimate(fault="Invalid account [vision]")
+        now = time.time() if self._now is None else self._now
+        return StartEstimate(now + (2 * HOUR + 300 if pool == "gpu" else 0))
 
 
 def node(

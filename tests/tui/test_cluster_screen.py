@@ -6,10 +6,10 @@ import threading
 from dataclasses import replace
 
 import pytest
-from support.canned import MINUTE, CannedScheduler
-from support.cluster import CannedCluster, busy_cluster, large_cluster
+from support.canned import MINUTE, NOW, CannedScheduler
+from support.cluster import CannedCluster, EstimatingCluster, busy_cluster, large_cluster
 from support.dashboard import key_bar, make_app, screen_text, until
-from support.launching import form_of, row_of
+from support.launching import form_of, model_of, row_of
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.types import ClusterPool, ClusterStatus
@@ -109,8 +109,23 @@ async def test_a_field_of_the_form_takes_the_pool(app, scheduler, tmp_path, keys
             await until(pilot, lambda: "spare is not a partition" in screen_text(app), "the refusal")
             await pilot.press("escape")
         await until(pilot, lambda: app.screen is screen, "the form")
-        await until(pilot, lambda: screen.editor.model.plan().cfg.get("partition") == text, text)
+        await until(pilot, lambda: model_of(screen).plan().cfg.get("partition") == text, text)
         assert (row.input.value, row.input.has_focus, row_of(screen, "msg").input.value) == (text, True, "typed")
+
+
+async def test_the_row_at_the_cursor_is_estimated(tmp_path):
+    scheduler = EstimatingCluster(busy_cluster(), NOW)
+    app = make_app(scheduler, tmp_path, name="slurm")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        await until(pilot, lambda: "gpu: a job of one task would start in 2h 05m" in screen_text(app), "the estimate")
+        await pilot.press("j", "j")
+        refusal = "h100: a job of one task would not start: Invalid account [vision]"
+        await until(pilot, lambda: refusal in screen_text(app), "the refusal")
+        # Not the row that the cursor passed.
+        assert {*scheduler.estimated} == {"gpu", "h100"}
+        await pilot.press("j", "enter")
+        await until(pilot, lambda: "cpu: a job of one task would start now" in screen_text(app), "the opened one")
 
 
 async def test_read_only_offers_no_launch(scheduler, tmp_path):

@@ -11,8 +11,9 @@ from textual.binding import Binding
 from textual.timer import Timer
 from textual.widgets import Input
 
-from ...backends.abilities import DescribesCluster
-from ...backends.shared.cluster_columns import Table, has_room, node_table, pool_table
+from ...backends.abilities import DescribesCluster, EstimatesStarts
+from ...backends.shared.cluster_columns import Table, has_room, node_table, pool_table, start_words
+from ...backends.types import StartEstimate
 from ...base.errors import describe_error
 from ...logs.text.sanitize import plain
 from ..format import clock, count
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 _LEAST_REFRESH_S = 2.0
 # A backend that never answered is asked again after this time (s).
 _RETRY_S = 10.0
+# A start is estimated for the row on which the cursor rests for this time (s): each one is a request.
+_ESTIMATE_DELAY_S = 0.4
 
 
 class _Answer(NamedTuple):
@@ -120,6 +123,7 @@ class ClusterScreen(BaseScreen):
         # The pool whose nodes are shown; empty for all pools.
         self._pool = ""
         self._answers: dict[str, _Answer] = {}
+        self._estimates: dict[tuple[str, str], StartEstimate] = {}
         self._shown = _Shown()
         self._pane = ClusterPane(self._keep_filter)
         self._limits = TextPane("Limits", id="cluster-limits")
@@ -174,6 +178,16 @@ class ClusterScreen(BaseScreen):
         self._shown = await asyncio.to_thread(_make_table, name, pool, known.status)
         self._draw()
 
+    @work(group="estimate", exclusive=True, exit_on_error=False)
+    async def _estimate(self) -> None:
+        """Ask when a small job would start in the open pool or the one at the cursor."""
+        name, pool, scheduler = self._backend, self.pool, self.dashboard.jobs.made.get(self._backend)
+        if pool is None or not isinstance(scheduler, EstimatesStarts):
+            return
+        await asyncio.sleep(_ESTIMATE_DELAY_S)
+        self._estimates[name, pool.name] = await asyncio.to_thread(_estimate_start, scheduler, pool.name)
+        self._draw_limits()
+
     def _ask_again(self) -> None:
         if self.is_active:
             self._show(asks=True)
@@ -191,6 +205,7 @@ class ClusterScreen(BaseScreen):
             table.show(shown.table, shown.bright, self._filter, self._cursor)
             self._cursor = ""
         self._draw_limits()
+        self._estimate()
         self._pane.rule.info = self._info()
         self.refresh_bars()
 
@@ -207,12 +222,17 @@ class ClusterScreen(BaseScreen):
         return Text(f"{rows}   free/all at {clock(answer.at, answer.at)}", STYLES.faint)
 
     def _draw_limits(self) -> None:
-        status, text = self.status, Text(end="")
-        for style, sentences in ((STYLES.pending, status.notes), (STYLES.muted, status.limits)) if status else ():
+        status, pool, text, starts = self.status, self.pool, Text(end=""), []
+        if pool is not None and self.dashboard.jobs.can(self._backend, EstimatesStarts):
+            # A row of its own from the beginning: the table does not move when the answer comes.
+            starts = [_start_sentence(pool, self._estimates.get((self._backend, pool.name)), self.clock())]
+        of_all = ((STYLES.pending, status.notes), (STYLES.muted, status.limits)) if status and not self._pool else ()
+        for style, sentences in ((STYLES.text, starts), *of_all):
             for sentence in sentences:
                 text.append("\n" if text else "").append(plain(sentence), style)
         self._limits.show_text(text)
-        self._limits.display = bool(text) and not self._pool
+        self._limits.rule.title = Text("Start" if self._pool else "Start and limits" if starts else "Limits")
+        self._limits.display = bool(text)
 
     # Keys
 
@@ -239,6 +259,10 @@ class ClusterScreen(BaseScreen):
             self.action_choose()
         elif not self._pool and message.name:
             self._open_pool(message.name)
+
+    def on_row_table_moved(self) -> None:
+        self._draw_limits()
+        self._estimate()
 
     def _open_pool(self, name: str) -> None:
         self._cursor, self._pool = (self._pool, "") if not name else ("", name)
@@ -326,6 +350,21 @@ def _ask(scheduler: Scheduler[Any] | None, known: _Answer | None, at: float) -> 
         return _Answer(scheduler.cluster(), "", at)
     except Exception as error:
         return _Answer(known.status if known else None, describe_error(error), known.at if known else at)
+
+
+def _estimate_start(scheduler: EstimatesStarts, pool: str) -> StartEstimate:
+    """Ask a backend; called in a thread."""
+    try:
+        return scheduler.estimate_start(pool)
+    except Exception as error:
+        return StartEstimate(fault=describe_error(error))
+
+
+def _start_sentence(pool: ClusterPool, estimate: StartEstimate | None, now: float) -> str:
+    if estimate is None:
+        return f"{pool.name}: asking when a job of one task would start"
+    would = "would start" if estimate.start is not None else "would not start:"
+    return f"{pool.name}: a job of one task {would} {start_words(estimate, now)}"
 
 
 def _make_table(name: str, pool: str, status: ClusterStatus | None) -> _Shown:

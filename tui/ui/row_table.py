@@ -57,6 +57,12 @@ class RowTable(ScrollView, can_focus=True, inherit_bindings=False):
     placeholder: reactive[Text] = reactive(Text)
 
     @dataclass
+    class Moved(Message):
+        """The cursor is on another row, which has this first cell."""
+
+        name: str
+
+    @dataclass
     class Opened(Message):
         """Enter, or a click on the row at the cursor, which has this first cell."""
 
@@ -141,6 +147,7 @@ class RowTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._cursor = max(0, min(self._cursor + rows, len(self._rows) - 1))
         self._keep_cursor()
         self.refresh()
+        self.post_message(self.Moved(self.cursor_name))
 
     def action_page(self, pages: int) -> None:
         """Move the cursor by pages."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -234,3 +235,40 @@ def test_reasons_and_partitions_use_one_answer_about_the_nodes(slurm, commands):
     slurm.describe("7")
     slurm.partitions(AppDef("app", [Role("r", "", entrypoint="true")]), {})
     assert len([call for call in commands.calls("sinfo") if "--Node" in call]) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "start", "fault"),
+    [
+        # As recorded with 24.11 and 26.05.
+        ("sbatch: Job 2231 to start at {} using 2 processors on nodes n[1,3] in partition main", True, ""),
+        ("sbatch: Job 280 to start at {} a using 2 processors on nodes n[1-2] in partition main", True, ""),
+        ("allocation failure: Invalid account \x1b[31m[x]", False, "Invalid account [x]"),
+        ("sbatch: error: Batch job submission failed: Invalid account", False, "Invalid account"),
+        ("", False, "Slurm gives no estimate of the start"),
+    ],
+)
+def test_the_start_of_a_small_job_is_estimated(slurm, commands, answer, start, fault):
+    at = int(time.time()) + 600
+    commands.answer("sbatch", err=answer.format(at), code=int("fail" in answer))
+    estimate = slurm.estimate_start("main")
+    assert (estimate.start, fault in estimate.fault, "\x1b" in estimate.fault) == (at if start else None, True, False)
+    assert commands.calls("sbatch") == [["--test-only", "--ntasks=1", "--wrap=true", "--partition", "main"]]
+
+
+def test_sessions_share_one_estimate_a_minute(commands, clock):
+    commands.answer("sbatch", err="allocation failure: Invalid account", code=1)
+    sessions = [SlurmScheduler("torchx", interval=10, quick_interval=1) for _ in range(3)]
+    for seconds, asked in ((0, 1), (59, 1), (100, 2)):
+        clock.now += seconds
+        for session in sessions:
+            session.estimate_start("main")
+        assert len(commands.calls("sbatch")) == asked
+    sessions[0].estimate_start("other")
+    assert len(commands.calls("sbatch")) == 3
+
+
+def test_a_controller_that_is_away_gives_no_estimate(slurm, commands):
+    commands.answer("sbatch", err="sbatch: error: Unable to contact slurm controller", code=1)
+    with pytest.raises(SchedulerError, match="Unable to contact slurm controller"):
+        slurm.estimate_start("main")
