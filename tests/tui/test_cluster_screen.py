@@ -6,16 +6,19 @@ import threading
 from dataclasses import replace
 
 import pytest
+from backend.kubernetes.samples import described, sample
 from support.canned import MINUTE, NOW, CannedScheduler
 from support.cluster import CannedCluster, EstimatingCluster, busy_cluster, large_cluster
 from support.dashboard import key_bar, make_app, screen_text, until
 from support.launching import form_of, model_of, row_of
 from support.waiting import PATIENCE
 
+from torchx_tui.backends.kubernetes.kinds.batch import BATCH
+from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
 from torchx_tui.backends.types import ClusterPool, ClusterStatus
 from torchx_tui.specs.errors import BackendUnavailableError
 from torchx_tui.specs.status import AppState
-from torchx_tui.tui.cluster.screen import ClusterScreen
+from torchx_tui.tui.cluster.screen import ClusterScreen, pool_of_job
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch.screen import LaunchScreen
@@ -185,9 +188,19 @@ async def test_it_is_asked_again_while_it_is_open(tmp_path, monkeypatch):
         await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the jobs")
 
 
-async def test_a_waiting_job_leads_to_its_partition(app, scheduler):
-    scheduler.add("train-1", AppState.PENDING, MINUTE)
-    scheduler.described["train-1"].metadata["partition"] = "h100,gpu"
+@pytest.mark.parametrize(
+    ("state", "metadata", "cfg"),
+    [
+        (AppState.PENDING, {"partition": "h100,gpu"}, {"partition": "cpu"}),
+        (AppState.SUBMITTED, {"queue": "h100"}, {}),
+        (AppState.PENDING, {}, {"queue": "h100"}),
+    ],
+    ids=["Slurm", "Volcano", "Kueue"],
+)
+async def test_a_waiting_job_leads_to_its_pool(app, scheduler, state, metadata, cfg):
+    scheduler.add("train-1", state, MINUTE)
+    scheduler.described["train-1"].metadata.update(metadata)
+    scheduler.described["train-1"].cfg.update(cfg)
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count == 1, "the job")
         await pilot.press("enter")
@@ -196,6 +209,18 @@ async def test_a_waiting_job_leads_to_its_partition(app, scheduler):
         await pilot.press("C")
         await until(pilot, lambda: isinstance(app.screen, ClusterScreen) and app.screen.status, "the cluster")
         await until(pilot, lambda: table(app).cursor_name == "h100", "its partition")
+
+
+@pytest.mark.parametrize(
+    ("kind", "group", "name", "pool"),
+    [
+        (BATCH, "kueue", "kq-waiting", "user-queue"),
+        (VOLCANO, "volcano", "y-init", "default"),
+        (BATCH, "plain", "suspended", ""),
+    ],
+)
+def test_the_pool_of_a_recorded_job(kind, group, name, pool):
+    assert pool_of_job(described(kind, sample(group, name))) == pool
 
 
 async def test_thousands_of_nodes_are_all_there(tmp_path):

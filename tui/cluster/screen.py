@@ -30,14 +30,22 @@ from ..ui.title_rule import tabs_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ...backends.api import ClusterPool, ClusterStatus, Scheduler
+    from ...backends.api import ClusterPool, ClusterStatus, DescribeAppResponse, Scheduler
 
+POOL_OPTIONS = ("partition", "queue")
+"""The run options that name a pool: Slurm's, and those of Volcano and Kueue."""
 # A backend is asked no more often than this, whatever it says (s).
 _LEAST_REFRESH_S = 2.0
 # A backend that never answered is asked again after this time (s).
 _RETRY_S = 10.0
 # A start is estimated for the row on which the cursor rests for this time (s): each one is a request.
 _ESTIMATE_DELAY_S = 0.4
+
+
+def pool_of_job(described: DescribeAppResponse) -> str:
+    """Return the pool of a job; empty if it names none."""
+    found = (where.get(name) for name in POOL_OPTIONS for where in (described.metadata, described.cfg))
+    return str(next(filter(None, found), "")).partition(",")[0]
 
 
 class _Answer(NamedTuple):

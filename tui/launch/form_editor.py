@@ -16,7 +16,7 @@ from textual.message import Message
 from ...backends.abilities import DescribesCluster
 from ...backends.torchxconfig import CONFIG_FILE
 from ...base.errors import describe_error
-from ..cluster.screen import ClusterScreen
+from ..cluster.screen import POOL_OPTIONS, ClusterScreen
 from ..dashboard import OnDashboard
 from ..ui.bars import key_of
 from ..ui.pane import Divider
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 DRY_RUN_DELAY = 0.25
 _AT_ONCE = 0.01
 _NO_PROFILE = "no profile"
-# The run options that name a part of a cluster: Slurm's, and those of Volcano and Kueue.
-_POOL_OPTIONS = ("partition", "queue")
 
 
 class FormEditor(OnDashboard, Horizontal):
@@ -262,7 +260,7 @@ class FormEditor(OnDashboard, Horizontal):
         if row is None or model is None or row.field.is_swept:
             return None
         is_known = self.dashboard.jobs.can(model.scheduler, DescribesCluster)
-        return row.field if is_known and row.field.section == OPTION and row.field.name in _POOL_OPTIONS else None
+        return row.field if is_known and row.field.section == OPTION and row.field.name in POOL_OPTIONS else None
 
     @work(group="dialog", exclusive=True, exit_on_error=False)
     async def action_cluster(self) -> None:
