@@ -116,6 +116,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         self._server = ApiServer(context, client, timeout=timeout)
         self._namespace = "" if all_namespaces else namespace or self._server.namespace
         self._kinds = ServerKinds(self._server)
+        self._cluster = ClusterReader(self._server, self._namespace or self._server.namespace)
         self._listed = ListedJobs(self._kinds.find, self._namespace)
         self._followed = FollowedJobs(self._kinds.of, lambda: self._listed.is_watched, self._listed.version)
         self._kinds.answer_from(self._followed.watched)
@@ -215,7 +216,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     def cluster(self) -> ClusterStatus:
         """Return queues, nodes and quotas; see `DescribesCluster`."""
-        return ClusterReader(self._server, self._namespace or self._server.namespace).read()
+        return self._cluster.read()
 
     def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
         """Return the argument list of a program that opens a shell in a replica; see `OpensShell`."""

@@ -34,6 +34,8 @@ from .waiting import clock, expected_start, with_true_reason
 # Each estimate is a run of the scheduler.
 _MAX_ESTIMATES = 6
 _ESTIMATE_KEPT_S = 60.0
+# Of a job of one task, for all sessions on this host.
+_START_KEPT_S = 30.0
 _LEAST_TIME_S = 120
 # From 25.05 on a letter or ` on cluster NAME` may follow the time.
 _START = re.compile(r"to start at (?P<at>\d+)\b.*? using \d+ processors on nodes (?P<nodes>\S+) in partition ")
@@ -95,7 +97,7 @@ class Advisor:
         self._client = client
         self._cluster = cluster
         self._session = session
-        seconds = max(_ESTIMATE_KEPT_S, interval)
+        seconds = max(_START_KEPT_S, interval)
         self._intervals = Intervals(seconds, seconds)
         # Of a job of one task, by partition.
         self._starts: dict[str, SharedAnswer] = {}
@@ -160,7 +162,7 @@ class Advisor:
     def estimate_start(self, partition: str) -> StartEstimate:
         """Return when a job of one task with Slurm's defaults would start in a partition.
 
-        One session on this host asks, at most once a minute.
+        One session on this host asks, at most every 30 seconds.
 
         Raises:
             BackendUnavailableError: Slurm cannot be reached.

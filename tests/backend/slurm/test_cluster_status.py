@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from support.slurm_commands import FIELD, RECORD, SlurmCommands
 
+from torchx_tui.backends.slurm import client
 from torchx_tui.backends.slurm.cluster import ACTIVE_FORMAT, NODE_FIELDS, parse_nodes
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.slurm.values import gpus_by_type
@@ -256,10 +258,10 @@ def test_the_start_of_a_small_job_is_estimated(slurm, commands, answer, start, f
     assert commands.calls("sbatch") == [["--test-only", "--ntasks=1", "--wrap=true", "--partition", "main"]]
 
 
-def test_sessions_share_one_estimate_a_minute(commands, clock):
+def test_sessions_share_one_estimate(commands, clock):
     commands.answer("sbatch", err="allocation failure: Invalid account", code=1)
     sessions = [SlurmScheduler("torchx", interval=10, quick_interval=1) for _ in range(3)]
-    for seconds, asked in ((0, 1), (59, 1), (100, 2)):
+    for seconds, asked in ((0, 1), (29, 1), (2, 2)):
         clock.now += seconds
         for session in sessions:
             session.estimate_start("main")
@@ -272,3 +274,28 @@ def test_a_controller_that_is_away_gives_no_estimate(slurm, commands):
     commands.answer("sbatch", err="sbatch: error: Unable to contact slurm controller", code=1)
     with pytest.raises(SchedulerError, match="Unable to contact slurm controller"):
         slurm.estimate_start("main")
+
+
+@pytest.mark.parametrize(
+    ("sessions", "is_busy", "a_minute"), [(1, False, 10.6), (1, True, 17.6), (3, False, 17.8), (3, True, 24.8)]
+)
+def test_commands_of_five_minutes_with_the_screen_open(commands, clock, monkeypatch, sessions, is_busy, a_minute):
+    """Each question of nodes and jobs is asked at the queue's interval of 10 s, by all sessions together."""
+    monkeypatch.setattr(client, "time", clock)
+    recorded(commands, "24.11")
+    commands.answer("sacctmgr-show-assoc", "vision|normal\n")
+    commands.answer("sacctmgr-show-user", "vision\n")
+    screens = [SlurmScheduler("torchx", interval=10) for _ in range(sessions)]
+    for number in range(60):
+        if is_busy:
+            answer_active(commands, [f"RUNNING|main|{user_name()}|n{number}"])
+            commands.nodes({"NodeList": f"n{number}", "StateLong": "idle", "CPUsState": "0/4/0/4"})
+            commands.answer("sbatch", err=f"sbatch: Job {number} to start at 1795258000 using 1 processors on nodes n1")
+        for screen in screens:
+            assert screen.cluster().refresh_s == 10
+            screen.estimate_start("main")
+        clock.now += 5  # somebody presses R between two questions
+    most = {"sinfo": 30, "squeue": 30, "sbatch": 10, "scontrol": 5 * sessions, "sacctmgr": sessions}
+    counts = {program: Counter(map(tuple, commands.calls(program))) for program in most}
+    assert [program for program, each in counts.items() if max(each.values()) > most[program]] == []
+    assert sum(each.total() for each in counts.values()) / 5 <= a_minute
