@@ -33,7 +33,7 @@ h100       0/32 h100     0/4                     0/256        0/2,048 GB   2d 00
 cpu                    13/40     14        1,280/2,560  10,240/20,480 GB  12h 00m
 old        4/4 k80       1/1                     64/64        512/512 GB                    closed (drain)
   account vision (default), QOS normal, high
-  fair share of the account vision: 0.42 of 1; more starts sooner
+  fair share of the account vision: 0.42 of 1; a higher one starts sooner
   GrpTRES of the account vision: 14 of 16 GPUs in use
   MaxJobsPU of the QOS high: 1 of 2 jobs in use
 """

@@ -100,7 +100,7 @@ def busy_cluster() -> ClusterStatus:
     ]
     limits = [
         "account vision (default), QOS normal, high",
-        "fair share of the account vision: 0.42 of 1; more starts sooner",
+        "fair share of the account vision: 0.42 of 1; a higher one starts sooner",
         "GrpTRES of the account vision: 14 of 16 GPUs in use",
         "MaxJobsPU of the QOS high: 1 of 2 jobs in use",
     ]

@@ -159,7 +159,7 @@ def test_limits_have_their_use(slurm, commands):
     )
     assert [*slurm.cluster().limits] == [
         "account capped (default), QOS normal",
-        "fair share of the account capped: 0.57 of 1; more starts sooner",
+        "fair share of the account capped: 0.57 of 1; a higher one starts sooner",
         "account silver, QOS deny, normal",
         "GrpJobs of the account capped: 1 of 3 jobs in use",
         "GrpTRES of the account capped: 2 of 4 CPUs in use",
