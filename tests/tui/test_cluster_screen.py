@@ -65,6 +65,15 @@ async def test_pools_then_nodes_and_back(app):
         await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the jobs")
 
 
+async def test_a_click_moves_the_cursor_then_opens(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        for _ in range(2):
+            await pilot.click(RowTable, offset=(3, 2))
+            await until(pilot, lambda: "7 nodes of long" in screen_text(app) or table(app).cursor_name == "long")
+        await until(pilot, lambda: "7 nodes of long" in screen_text(app), "the nodes")
+
+
 async def test_filter_keeps_rows_with_all_words(app):
     async with app.run_test(size=(120, 40)) as pilot:
         await opened(pilot, app)
