@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from pathlib import Path
@@ -83,6 +84,27 @@ def test_pools_have_the_counts_of_the_recordings(slurm, commands, version):
         for pool in pools
     } == COUNTED[version]  # fmt: skip
     assert [(pool.cfg, pool.limit) for pool in pools[:1]] == [({"partition": "main"}, 3600)]
+
+
+@pytest.mark.parametrize("version", ["24.11", "26.05"])
+def test_pools_have_the_sums_of_sinfo_itself(slurm, commands, version):
+    """As `sinfo --json` summed nodes, CPUs and memory of the same cluster."""
+    recorded(commands, version)
+    sums: dict[str, Counter[str]] = {}
+    for group in json.loads((RECORDINGS / f"sinfo_{version}.json").read_text()):
+        nodes, cpus, memory = group["nodes"], group["cpus"], group["memory"]
+        sums.setdefault(group["partition"]["name"], Counter()).update(
+            nodes=nodes["total"],
+            nodes_free=nodes["idle"],
+            nodes_mixed=nodes["allocated"],
+            nodes_down=nodes["other"],
+            cpus=cpus["total"],
+            cpus_free=cpus["idle"],
+            memory=memory["minimum"] * nodes["total"] << 20,
+            memory_free=(memory["minimum"] * nodes["total"] - memory["allocated"]) << 20,
+        )
+    pools = slurm.cluster().pools
+    assert {pool.name: {key: getattr(pool, key) for key in sums[pool.name]} for pool in pools} == sums
 
 
 def test_nodes_name_their_pools_and_users(slurm, commands):
