@@ -18,9 +18,10 @@ HOUR = 3600
 class CannedCluster(CannedScheduler):
     """Has pools and nodes; counts how often it was asked."""
 
-    def __init__(self, status: ClusterStatus) -> None:
+    def __init__(self, status: ClusterStatus, option: str = "partition") -> None:
         super().__init__()
         self.status = status
+        self._option = option
         self.asked = 0
 
     def cluster(self) -> ClusterStatus:
@@ -30,7 +31,7 @@ class CannedCluster(CannedScheduler):
 
     def _run_opts(self) -> runopts:
         opts = super()._run_opts()
-        opts.add("partition", str, "The partition.")
+        opts.add(self._option, str, "The pool.")
         return opts
 
 

@@ -125,6 +125,25 @@ async def test_a_field_of_the_form_takes_the_pool(app, scheduler, tmp_path, keys
         assert (row.input.value, row.input.has_focus, row_of(screen, "msg").input.value) == (text, True, "typed")
 
 
+async def test_a_queue_is_chosen_at_its_backend(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".torchxconfig").write_text("[cli:run]\nscheduler = kubernetes\n")
+    queues = ClusterStatus([ClusterPool("red", "queue", cfg={"queue": "red"}), ClusterPool("nodes", "pool")])
+    app = make_app(
+        CannedCluster(busy_cluster()), tmp_path, name="slurm", more={"kubernetes": CannedCluster(queues, "queue")}
+    )
+    monkeypatch.setattr(app.runner, "scheduler_names", lambda: ["slurm", "kubernetes"])
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "utils.echo")
+        row_of(screen, "queue", "option").input.focus()
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: isinstance(app.screen, ClusterScreen) and app.screen.status, "the cluster")
+        await until(pilot, lambda: table(app).cursor_name == "red", "the queue")
+        assert "slurm" not in screen_text(app).splitlines()[1]
+        await pilot.press("enter")
+        await until(pilot, lambda: model_of(screen).plan().cfg.get("queue") == "red", "the choice")
+
+
 async def test_the_row_at_the_cursor_is_estimated(tmp_path):
     scheduler = EstimatingCluster(busy_cluster(), NOW)
     app = make_app(scheduler, tmp_path, name="slurm")
