@@ -14,7 +14,7 @@ from ..backends.abilities import DescribesCluster, EstimatesStarts
 from ..backends.shared.cluster_columns import pool_table
 from ..backends.types import StartEstimate
 from ..base.errors import describe_error, join_names
-from ..base.timeouts import AwaitedCall, NoAnswerError
+from ..base.timeouts import AwaitedCall, LimitedCaller, NoAnswerError
 from ..settings.make_runner import make_runner
 from ..specs.errors import SchedulerError
 from .output import put, put_json, put_table, say, terminal_width
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 # For all backends together (s): Slurm's own commands give up after 25 s.
 _LIMIT_S = 30.0
-# No further estimate is asked for after this time (s).
-_ESTIMATES_S = 20.0
+# Estimates end so long before (s): what is free is printed also where they take too long.
+_RESERVE_S = 5.0
 
 
 def cluster(arguments: Any, settings: Settings) -> int:
@@ -41,8 +41,8 @@ def cluster(arguments: Any, settings: Settings) -> int:
     """
     runner = make_runner(settings)
     names = [arguments.scheduler] if arguments.scheduler else runner.watched_schedulers()
-    calls = {name: AwaitedCall(partial(_ask, runner, name, arguments), f"cluster-{name}") for name in names}
     deadline = time.monotonic() + _LIMIT_S
+    calls = {name: AwaitedCall(partial(_ask, runner, name, arguments, deadline), f"cluster-{name}") for name in names}
     found: dict[str, ClusterStatus] = {}
     is_silent = False
     for name, call in calls.items():
@@ -65,7 +65,7 @@ def cluster(arguments: Any, settings: Settings) -> int:
     return 0 if found and not is_silent else 1
 
 
-def _ask(runner: Runner, name: str, arguments: Any) -> ClusterStatus | None:
+def _ask(runner: Runner, name: str, arguments: Any, deadline: float) -> ClusterStatus | None:
     """Ask a scheduler; return None if it has no such answer and was not named."""
     scheduler = runner.scheduler(name)
     if not isinstance(scheduler, DescribesCluster):
@@ -76,17 +76,21 @@ def _ask(runner: Runner, name: str, arguments: Any) -> ClusterStatus | None:
     status = scheduler.cluster()
     if not arguments.starts or not isinstance(scheduler, EstimatesStarts):
         return status
-    deadline = time.monotonic() + _ESTIMATES_S
-    return replace(
-        status, pools=[replace(pool, estimate=_estimate(scheduler, pool.name, deadline)) for pool in status.pools]
-    )
+    caller = LimitedCaller("estimate-start")
+    pools = [
+        replace(pool, estimate=_estimate(caller, scheduler, pool.name, deadline - _RESERVE_S)) for pool in status.pools
+    ]
+    return replace(status, pools=pools)
 
 
-def _estimate(scheduler: EstimatesStarts, pool: str, deadline: float) -> StartEstimate:
-    if time.monotonic() > deadline:
-        return StartEstimate(fault="not asked: earlier estimates took too long")
+def _estimate(caller: LimitedCaller, scheduler: EstimatesStarts, pool: str, deadline: float) -> StartEstimate:
+    left_s = deadline - time.monotonic()
+    if left_s <= 0:
+        return StartEstimate(fault="not asked: no time was left")
     try:
-        return scheduler.estimate_start(pool)
+        return caller.call(partial(scheduler.estimate_start, pool), left_s)
+    except NoAnswerError:
+        return StartEstimate(fault="no answer in time")
     except Exception as error:  # whatever a plugin raises
         return StartEstimate(fault=describe_error(error))
 

@@ -113,9 +113,9 @@ _POOL_COLUMNS = (
     Column("CPUS", lambda pool: _share(pool.cpus_free, pool.cpus), is_right=True, rank=1),
     Column("MEMORY", _memory, is_right=True, rank=4),
     Column("LIMIT", lambda pool: "" if pool.limit is None else duration(pool.limit), is_right=True, rank=1),
-    Column("STARTS", lambda pool: start_words(pool.estimate, time.time())),
     Column("WAITING", lambda pool: _some(pool.waiting), is_right=True),
     Column("NOTE", lambda pool: pool.note),
+    Column("STARTS", lambda pool: start_words(pool.estimate, time.time())),
 )
 _NODE_COLUMNS = (
     Column("NODE", lambda node: node.name),

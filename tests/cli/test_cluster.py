@@ -88,6 +88,17 @@ def test_backends_are_asked_at_the_same_time(command, schedulers, monkeypatch):
     never.set()
 
 
+def test_what_is_free_is_printed_without_slow_estimates(command, schedulers, monkeypatch):
+    monkeypatch.setattr(cluster, "_RESERVE_S", cluster._LIMIT_S - 0.5)
+    never = threading.Event()
+    schedulers["slurm"] = EstimatingCluster(busy_cluster())
+    monkeypatch.setattr(schedulers["slurm"], "estimate_start", lambda pool: never.wait(PATIENCE))
+    ended = command("cluster", "--starts")
+    rows = {line.split()[0]: line for line in ended.out.splitlines() if line}
+    assert ("no answer in time" in rows["gpu"], "not asked: no time" in rows["long"], ended.code) == (True, True, 0)
+    never.set()
+
+
 def test_starts_are_estimated_when_asked_for(command, schedulers):
     schedulers["slurm"] = EstimatingCluster(busy_cluster())
     assert "STARTS" not in command("cluster").out

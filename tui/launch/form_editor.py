@@ -264,6 +264,8 @@ class FormEditor(OnDashboard, Horizontal):
 
     @work(group="dialog", exclusive=True, exit_on_error=False)
     async def action_cluster(self) -> None:
+        """Choose a partition or queue for the field on the Cluster screen."""
+        self.take_typed()
         if (field := self.pool_field) is not None and self.model is not None:
             pool = field.text.partition(",")[0]
             screen = ClusterScreen(self.model.scheduler, pool, option=field.name)
