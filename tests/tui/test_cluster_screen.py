@@ -140,6 +140,7 @@ async def test_a_queue_is_chosen_at_its_backend(tmp_path, monkeypatch):
         await until(pilot, lambda: isinstance(app.screen, ClusterScreen) and app.screen.status, "the cluster")
         await until(pilot, lambda: table(app).cursor_name == "red", "the queue")
         assert "slurm" not in screen_text(app).splitlines()[1]
+        assert "1 queue, 1 pool " in screen_text(app)
         await pilot.press("enter")
         await until(pilot, lambda: model_of(screen).plan().cfg.get("queue") == "red", "the choice")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textual import work
@@ -224,10 +225,12 @@ class ClusterScreen(BaseScreen):
         if answer.error:
             return Text(f"! {plain(answer.error)}", STYLES.pending)
         shown, total = self._pane.table.row_count, len(table.rows)
-        kinds = dict.fromkeys(pool.kind for pool in answer.status.pools)
+        pools = Counter(pool.kind for pool in answer.status.pools)
+        every = f"{count(total, 'node')} of {plain(self._pool)}"
+        if not self._pool:
+            every = ", ".join(count(number, kind) for kind, number in pools.items()) or "nothing"
         rows = f"{shown:,} of " if shown != total else ""
-        rows += f"{count(total, 'node')} of {plain(self._pool)}" if self._pool else count(total, "/".join(kinds))
-        return Text(f"{rows}   free/all at {clock(answer.at, answer.at)}", STYLES.faint)
+        return Text(f"{rows}{every}   free/all at {clock(answer.at, answer.at)}", STYLES.faint)
 
     def _draw_limits(self) -> None:
         status, pool, text, starts = self.status, self.pool, Text(end=""), []
