@@ -11,7 +11,7 @@ from support.canned import MINUTE, NOW, CannedScheduler
 from support.cluster import CannedCluster, EstimatingCluster, busy_cluster, large_cluster
 from support.dashboard import key_bar, make_app, screen_text, until
 from support.launching import form_of, model_of, row_of
-from support.waiting import PATIENCE
+from support.waiting import NEVER, PATIENCE
 
 from torchx_tui.backends.kubernetes.kinds.batch import BATCH
 from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
@@ -145,13 +145,17 @@ async def test_a_queue_is_chosen_at_its_backend(tmp_path, monkeypatch):
         await until(pilot, lambda: model_of(screen).plan().cfg.get("queue") == "red", "the choice")
 
 
-async def test_the_row_at_the_cursor_is_estimated(tmp_path):
+async def test_the_row_at_the_cursor_is_estimated(tmp_path, monkeypatch):
+    delay = "torchx_tui.tui.cluster.screen._ESTIMATE_DELAY_S"
     scheduler = EstimatingCluster(busy_cluster(), NOW)
     app = make_app(scheduler, tmp_path, name="slurm")
     async with app.run_test(size=(120, 40)) as pilot:
         await opened(pilot, app)
         await until(pilot, lambda: "gpu: a job of one task would start in 2h 05m" in screen_text(app), "the estimate")
-        await pilot.press("j", "j")
+        monkeypatch.setattr(delay, NEVER)
+        await pilot.press("j")
+        monkeypatch.setattr(delay, 0.01)
+        await pilot.press("j")
         refusal = "h100: a job of one task would not start: Invalid account [vision]"
         await until(pilot, lambda: refusal in screen_text(app), "the refusal")
         # Not the row that the cursor passed.
