@@ -15,7 +15,7 @@ from support.waiting import NEVER, PATIENCE
 
 from torchx_tui.backends.kubernetes.kinds.batch import BATCH
 from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
-from torchx_tui.backends.types import ClusterPool, ClusterStatus
+from torchx_tui.backends.types import ClusterNode, ClusterPool, ClusterStatus
 from torchx_tui.specs.errors import BackendUnavailableError
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui.cluster.screen import ClusterScreen, pool_of_job
@@ -123,6 +123,19 @@ async def test_a_field_of_the_form_takes_the_pool(app, scheduler, tmp_path, keys
         await until(pilot, lambda: app.screen is screen, "the form")
         await until(pilot, lambda: model_of(screen).plan().cfg.get("partition") == text, text)
         assert (row.input.value, row.input.has_focus, row_of(screen, "msg").input.value) == (text, True, "typed")
+
+
+async def test_a_hostile_name_is_opened_and_estimated(tmp_path):
+    name = "a\x1b[31m[red]b"
+    status = ClusterStatus([ClusterPool(name, cfg={"partition": name})], [ClusterNode("n1", (name,))])
+    scheduler = EstimatingCluster(status, NOW)
+    app = make_app(scheduler, tmp_path, name="slurm")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        await until(pilot, lambda: "a[red]b: a job of one task would start now" in screen_text(app), "the estimate")
+        assert {*scheduler.estimated} == {name}
+        await pilot.press("enter")
+        await until(pilot, lambda: "1 node of a[red]b" in screen_text(app), "its node")
 
 
 async def test_a_queue_is_chosen_at_its_backend(tmp_path, monkeypatch):

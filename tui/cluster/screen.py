@@ -165,7 +165,7 @@ class ClusterScreen(BaseScreen):
     def pool(self) -> ClusterPool | None:
         """The open pool, or the one at the cursor."""
         name = self._pool or self._pane.table.cursor_name
-        return next((pool for pool in self.status.pools if pool.name == name), None) if self.status else None
+        return next((pool for pool in self.status.pools if plain(pool.name) == name), None) if self.status else None
 
     @work(group="cluster", exclusive=True, exit_on_error=False)
     async def _show(self, *, asks: bool) -> None:
@@ -384,5 +384,5 @@ def _make_table(name: str, pool: str, status: ClusterStatus | None) -> _Shown:
         return _Shown(name, pool)
     if not pool:
         return _Shown(name, pool, pool_table(status), frozenset(each.name for each in status.pools if has_room(each)))
-    nodes = [node for node in status.nodes if pool in node.pools]
+    nodes = [node for node in status.nodes if pool in map(plain, node.pools)]
     return _Shown(name, pool, node_table(nodes), frozenset(node.name for node in nodes if has_room(node)))
