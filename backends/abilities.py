@@ -12,7 +12,17 @@ from typing import Any, Protocol, runtime_checkable
 from ..logs.source.stream import Cursor, LogStream
 from ..specs.roles import AppDef
 from .shared.bounded_command import CommandOutput
-from .types import Alternative, ClusterStatus, Finding, JobAction, NameFault, PartitionStatus, ReplicaUsage, Stream
+from .types import (
+    Alternative,
+    ClusterStatus,
+    Finding,
+    JobAction,
+    NameFault,
+    PartitionStatus,
+    ReplicaUsage,
+    StartEstimate,
+    Stream,
+)
 
 
 @runtime_checkable
@@ -70,6 +80,19 @@ class DescribesCluster(Protocol):
 
     def cluster(self) -> ClusterStatus:
         """Return pools, nodes and limits. It may take seconds; it sends no more requests than the list of jobs.
+
+        Raises:
+            SchedulerError: the backend cannot be asked.
+        """
+        ...
+
+
+@runtime_checkable
+class EstimatesStarts(Protocol):
+    """Estimates when a small job would start in a pool of `DescribesCluster`."""
+
+    def estimate_start(self, pool: str) -> StartEstimate:
+        """Return when a job with the backend's defaults would start; nothing is launched. Each pool is a request.
 
         Raises:
             SchedulerError: the backend cannot be asked.
@@ -277,6 +300,7 @@ ABILITIES: tuple[type, ...] = (
     ChecksLaunches,
     SuggestsPartitions,
     DescribesCluster,
+    EstimatesStarts,
     SuggestsAlternatives,
     WatchesChanges,
     ListsAllUsers,

@@ -358,6 +358,19 @@ class PartitionStatus:
 
 
 @dataclass(frozen=True)
+class StartEstimate:
+    """When a small job would start in a pool, as its backend estimates.
+
+    Attributes:
+        start: in seconds since the epoch; None if it would not start.
+        fault: why it would not, in the backend's words.
+    """
+
+    start: float | None = None
+    fault: str = ""
+
+
+@dataclass(frozen=True)
 class ClusterPool:
     """A part of a backend that jobs can be sent to, with what is free in it now.
 
@@ -373,6 +386,7 @@ class ClusterPool:
         waiting: number of jobs that wait for it.
         note: what restricts its use.
         is_open: whether it starts jobs of this user.
+        estimate: when a small job would start; None if the backend was not asked.
     """
 
     name: str
@@ -391,6 +405,7 @@ class ClusterPool:
     waiting: int = field(default=0, kw_only=True)
     note: str = field(default="", kw_only=True)
     is_open: bool = field(default=True, kw_only=True)
+    estimate: StartEstimate | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)

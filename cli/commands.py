@@ -264,7 +264,11 @@ COMMANDS = {
     "cluster": Command(
         "show what is free on each backend",
         "cluster.cluster",
-        (option("-s", "--scheduler", metavar="NAME", help="only this scheduler"), JSON),
+        (
+            option("-s", "--scheduler", metavar="NAME", help="only this scheduler"),
+            flag("--starts", "also estimate when a job of one task would start: a request for each partition"),
+            JSON,
+        ),
     ),
     "doctor": Command(
         "check backends, config, terminal and folders",

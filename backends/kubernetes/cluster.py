@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -14,6 +16,8 @@ from ..types import ClusterNode, ClusterPool, ClusterStatus, pool_of
 
 # Lists of pods are large: the server is asked less often than a screen of jobs asks it (s).
 _REFRESH_S = 30.0
+# No more often than this either, whatever a person opens and presses (s).
+_LEAST_S = 10.0
 _TIMEOUT_S = 5.0
 # Pods of one answer, and answers: of more pods it is not known what is free.
 _PAGE, _MAX_PAGES = 500, 40
@@ -47,7 +51,7 @@ Amounts = Mapping[str, float]
 
 
 class ClusterReader:
-    """Reads the cluster once.
+    """Reads the cluster at most every 10 seconds; concurrent callers share one reading.
 
     Args:
         server: the server.
@@ -57,6 +61,8 @@ class ClusterReader:
     def __init__(self, server: ApiServer, namespace: str) -> None:
         self._server, self._namespace = server, namespace
         self._notes: dict[str, None] = {}
+        self._lock = threading.Lock()
+        self._kept: tuple[float, ClusterStatus] | None = None
 
     def read(self) -> ClusterStatus:
         """Return queues, pools of nodes, nodes and quotas; what is not allowed is a note.
@@ -64,6 +70,13 @@ class ClusterReader:
         Raises:
             BackendUnavailableError: the server cannot be reached.
         """
+        with self._lock:
+            if self._kept is None or time.monotonic() - self._kept[0] >= _LEAST_S:
+                self._notes = {}
+                self._kept = time.monotonic(), self._read()
+            return self._kept[1]
+
+    def _read(self) -> ClusterStatus:
         nodes = [*self._nodes()]
         groups: dict[str, list[ClusterNode]] = {}
         for node in nodes:

@@ -119,6 +119,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         self._namespace = "" if all_namespaces else namespace or self._server.namespace
         self._kinds = ServerKinds(self._server)
         self._usage = UsageSampler(self._server)
+        self._cluster = ClusterReader(self._server, self._namespace or self._server.namespace)
         self._listed = ListedJobs(self._kinds.find, self._namespace)
         self._followed = FollowedJobs(self._kinds.of, lambda: self._listed.is_watched, self._listed.version)
         self._kinds.answer_from(self._followed.watched)
@@ -220,7 +221,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     def cluster(self) -> ClusterStatus:
         """Return queues, nodes and quotas; see `DescribesCluster`."""
-        return ClusterReader(self._server, self._namespace or self._server.namespace).read()
+        return self._cluster.read()
 
     def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
         """Measure what each running replica uses now; see `MeasuresUsage`."""

@@ -74,6 +74,7 @@ METHODS = {
     "check_names": Method("check names"),
     "partitions": Method("list its partitions"),
     "cluster": Method("describe its cluster"),
+    "estimate_start": Method("estimate a start"),
     "alternatives": Method("find an earlier start"),
     "list": Method("list jobs"),
     "set_all_users": Method("choose whose jobs are listed"),

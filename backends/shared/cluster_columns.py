@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...base.durations import duration
 from ...logs.text.sanitize import plain
-from ..types import ClusterNode, ClusterPool, ClusterStatus
+from ..types import ClusterNode, ClusterPool, ClusterStatus, StartEstimate
 
 _GB = 1 << 30
 
@@ -76,6 +77,14 @@ def has_room(item: ClusterPool | ClusterNode) -> bool:
     return is_open and item.cpus_free > 0 and (not item.gpus or any(free for free, _ in item.gpus.values()))
 
 
+def start_words(estimate: StartEstimate | None, now: float) -> str:
+    """Return when a small job would start, or why it would not; empty for no estimate."""
+    if estimate is None or estimate.start is None:
+        return estimate.fault if estimate is not None else ""
+    seconds = estimate.start - now
+    return "now" if seconds < 60 else f"in {duration(seconds)}"
+
+
 def _share(free: int, total: int) -> str:
     return f"{free:,}/{total:,}" if total else ""
 
@@ -106,6 +115,7 @@ _POOL_COLUMNS = (
     Column("LIMIT", lambda pool: "" if pool.limit is None else duration(pool.limit), is_right=True, rank=1),
     Column("WAITING", lambda pool: _some(pool.waiting), is_right=True),
     Column("NOTE", lambda pool: pool.note),
+    Column("STARTS", lambda pool: start_words(pool.estimate, time.time())),
 )
 _NODE_COLUMNS = (
     Column("NODE", lambda node: node.name),

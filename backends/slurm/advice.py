@@ -7,6 +7,7 @@ limit run (seen with 22.05).
 
 from __future__ import annotations
 
+import hashlib
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -17,7 +18,7 @@ from ...logs.text.sanitize import plain
 from ...specs.batch_script import script_of
 from ...specs.errors import BackendUnavailableError, SchedulerError
 from ...specs.roles import AppDef
-from ..types import Alternative, Finding, PartitionStatus, pool_of
+from ..types import Alternative, Finding, PartitionStatus, StartEstimate, pool_of
 from . import commands
 from .client import Client
 from .cluster import Cluster, Partition
@@ -26,17 +27,21 @@ from .limits import REFUSED, asked_for, exceeded_limits, with_size
 from .options import SlurmOpts
 from .reasons import reason
 from .request import launch_findings, make_request
+from .shared_answer import Intervals, SharedAnswer, answers_folder
 from .values import count_whole, parse_count, parse_duration, parse_tres
 from .waiting import clock, expected_start, with_true_reason
 
 # Each estimate is a run of the scheduler.
 _MAX_ESTIMATES = 6
 _ESTIMATE_KEPT_S = 60.0
+# Of a job of one task, for all sessions on this host.
+_START_KEPT_S = 30.0
 _LEAST_TIME_S = 120
 # From 25.05 on a letter or ` on cluster NAME` may follow the time.
 _START = re.compile(r"to start at (?P<at>\d+)\b.*? using \d+ processors on nodes (?P<nodes>\S+) in partition ")
 _REFUSAL = re.compile(r"^(?:sbatch: error: )?allocation failure: ", re.MULTILINE)
 PENDS = "sbatch would accept it, but it would never start"
+_SMALL_JOB = ("--test-only", "--ntasks=1", "--wrap=true")
 _NO_ESTIMATE = "Slurm gives no estimate of the start"
 # sbatch accepts some of these jobs, which then never start; it refuses all others.
 _UNCLEAR = ("Requested node configuration ", "Requested partition configuration ", "Required node ")
@@ -85,12 +90,17 @@ class Advisor:
         client: runs ``sbatch --test-only``.
         cluster: the partitions, nodes and limits.
         session: the session part of handles.
+        interval: seconds between two questions about the queue.
     """
 
-    def __init__(self, client: Client, cluster: Cluster, session: str) -> None:
+    def __init__(self, client: Client, cluster: Cluster, session: str, interval: float = Intervals().usual) -> None:
         self._client = client
         self._cluster = cluster
         self._session = session
+        seconds = max(_START_KEPT_S, interval)
+        self._intervals = Intervals(seconds, seconds)
+        # Of a job of one task, by partition.
+        self._starts: dict[str, SharedAnswer] = {}
 
     def findings(self, app: AppDef, opts: SlurmOpts) -> Iterator[Finding]:
         """Yield the limits that sbatch would accept and never start, faults on the nodes, and the estimate."""
@@ -149,6 +159,29 @@ class Advisor:
             )
         return places
 
+    def estimate_start(self, partition: str) -> StartEstimate:
+        """Return when a job of one task with Slurm's defaults would start in a partition.
+
+        One session on this host asks, at most every 30 seconds.
+
+        Raises:
+            BackendUnavailableError: Slurm cannot be reached.
+        """
+
+        def ask() -> str:
+            answer = self._client.run(["sbatch", *_SMALL_JOB, "--partition", partition], env=_estimate_environment())
+            return f"{answer.code}\n{answer.err}"
+
+        if partition not in self._starts:
+            name = hashlib.sha256(partition.encode()).hexdigest()[:12]
+            self._starts[partition] = SharedAnswer(answers_folder() / f"start-{name}", ask, self._intervals)
+        code, _, err = self._starts[partition].get().text.partition("\n")
+        try:
+            estimate = parse_estimate(commands.Answer(int(code), "", err)) or Estimate(None, fault=_NO_ESTIMATE)
+        except SchedulerError as error:
+            return StartEstimate(fault=str(error))
+        return StartEstimate(estimate.start, estimate.fault)
+
     def alternatives(self, job: Job, app: AppDef, opts: SlurmOpts) -> list[Alternative]:
         """Return requests that would start a waiting job sooner, the soonest first, and the job as it is.
 
@@ -193,7 +226,7 @@ class Advisor:
             keep_s=_ESTIMATE_KEPT_S,
             key=("sbatch", *words, request.script if request.launch.get("script") else ""),
             stdin=request.script,
-            env={**commands.submit_environment(), "SLURM_TIME_FORMAT": "%s"},
+            env=_estimate_environment(),
         )
         return parse_estimate(answer)
 
@@ -202,6 +235,10 @@ class Advisor:
             return self._estimate(app, opts, changes)
         except SchedulerError as error:
             return Estimate(None, fault=str(error))
+
+
+def _estimate_environment() -> dict[str, str]:
+    return {**commands.submit_environment(), "SLURM_TIME_FORMAT": "%s"}
 
 
 def _changed(job: Job, changes: Mapping[str, str]) -> Job:

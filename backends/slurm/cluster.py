@@ -234,7 +234,7 @@ class Cluster:
     def default_account(self, user: str) -> str:
         """Return the account of a user's jobs that name none; accounting is asked, not the controller."""
         command = ("sacctmgr", "--noheader", "--parsable2", "show", "user", user, "format=defaultaccount")
-        return self._ask(*command).strip().partition("\n")[0]
+        return self._ask(*command, keep_s=PARTITIONS_KEPT_S).strip().partition("\n")[0]
 
     def association(self, account: str, user: str) -> dict[str, str]:
         """Return the limits of a user in an account, and of the account, with their use."""
@@ -292,9 +292,9 @@ class Cluster:
     def _rows(self, *what: str) -> Iterator[dict[str, str]]:
         return map(parse_pairs, self._ask("scontrol", "--oneliner", "show", *what).splitlines())
 
-    def _ask(self, *command: str) -> str:
+    def _ask(self, *command: str, keep_s: float = KEPT_S) -> str:
         try:
-            return self._client.ask(command, keep_s=KEPT_S)
+            return self._client.ask(command, keep_s=keep_s)
         except SchedulerError as error:
             logger.info("%s: %s", " ".join(command), error)
             return ""

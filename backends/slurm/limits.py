@@ -215,7 +215,7 @@ def limit_sentences(cluster: Cluster, user: str, accounts: Mapping[str, Sequence
         for name, fields in cluster.associations(account, user):
             owners.setdefault(f"the account {plain(name)}", fields)
             if name == account and (factor := fields.get(_SHARES, "").rpartition("/")[2]):
-                yield f"fair share of the account {plain(account)}: {plain(factor)} of 1; more starts sooner"
+                yield f"fair share of the account {plain(account)}: {plain(factor)} of 1; a higher one starts sooner"
         if names:
             found = cluster.several_qos(names, user, account)
             owners.update((f"the QOS {plain(name)}", fields) for name, fields in found.items())

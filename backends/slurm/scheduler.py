@@ -29,6 +29,7 @@ from ..api import (
     PartitionStatus,
     ReplicaUsage,
     Scheduler,
+    StartEstimate,
     Stream,
 )
 from ..shared.bounded_command import RUN_BESIDE_S, CommandOutput
@@ -116,7 +117,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         self._client = Client()
         self._accounting = Accounting(self._client)
         self._cluster = Cluster(self._client, self._intervals.usual)
-        self._advisor = Advisor(self._client, self._cluster, session_name)
+        self._advisor = Advisor(self._client, self._cluster, session_name, self._intervals.usual)
         self._usage = UsageSampler(self._client, self._accounting)
         self._chains = Chains()
         self._rows: dict[str, _Row] = {}
@@ -374,6 +375,10 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def cluster(self) -> ClusterStatus:
         """Return partitions, nodes and limits; see `DescribesCluster`."""
         return cluster_status(self._cluster, user_name(), self._intervals.usual)
+
+    def estimate_start(self, pool: str) -> StartEstimate:
+        """Return when a job of one task would start in a partition; see `EstimatesStarts`."""
+        return self._advisor.estimate_start(pool)
 
     def alternatives(self, app_id: str) -> builtins.list[Alternative]:
         """List requests that would start sooner than a pending job; see `SuggestsAlternatives`."""

@@ -18,8 +18,8 @@ ABILITIES = {
     "local_docker": f"{COMMON} DescribesCluster WatchesChanges MeasuresUsage OpensShell StreamsLogs",
     "kubernetes": f"{COMMON} DescribesCluster KnowsValues WatchesChanges MeasuresUsage OpensShell HasActions"
     " StreamsLogs",
-    "slurm": f"{COMMON} KnowsValues SuggestsPartitions DescribesCluster SuggestsAlternatives ListsAllUsers"
-    " MeasuresUsage OpensShell HasActions KeepsLogFiles",
+    "slurm": f"{COMMON} KnowsValues SuggestsPartitions DescribesCluster EstimatesStarts"
+    " SuggestsAlternatives ListsAllUsers MeasuresUsage OpensShell HasActions KeepsLogFiles",
 }
 FACTORIES = {
     name: factory for name, factory in registry.get_scheduler_factories().items() if isinstance(factory, partial)

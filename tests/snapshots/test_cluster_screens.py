@@ -1,8 +1,9 @@
 """Pictures of the Cluster screen: partitions with limits, the nodes of one, and without colours."""
 
 import pytest
-from support.cluster import CannedCluster, busy_cluster
-from support.dashboard import make_app, until
+from support.canned import NOW
+from support.cluster import EstimatingCluster, busy_cluster
+from support.dashboard import make_app, screen_text, until
 from support.pictures import SIZES
 
 from torchx_tui.settings.config import Settings
@@ -18,17 +19,18 @@ def shown(*keys):
         await pilot.press("C")
         await until(pilot, lambda: isinstance(app.screen, ClusterScreen) and app.screen.query_one(RowTable).row_count)
         await pilot.press(*keys)
+        await until(pilot, lambda: "job of one task would" in screen_text(app), "the estimate")
 
     return run_before
 
 
 @pytest.mark.parametrize("keys", [(), ("enter",)], ids=["pools", "nodes"])
 def test_cluster(snap_compare, tmp_path, keys):
-    app = make_app(CannedCluster(busy_cluster()), tmp_path, name="slurm")
-    assert snap_compare(app, sizes=SIZES, run_before=shown(*keys))
+    app = make_app(EstimatingCluster(busy_cluster(), NOW), tmp_path, name="slurm")
+    assert snap_compare(app, sizes={"200x50": (200, 50), **SIZES}, run_before=shown(*keys))
 
 
 def test_cluster_no_color_ascii(snap_compare, tmp_path, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
-    app = make_app(CannedCluster(busy_cluster()), tmp_path, name="slurm", settings=Settings(ascii=True))
+    app = make_app(EstimatingCluster(busy_cluster(), NOW), tmp_path, name="slurm", settings=Settings(ascii=True))
     assert snap_compare(app, terminal_size=(80, 24), run_before=shown("j"))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from support.canned import CannedScheduler
 
-from torchx_tui.backends.types import ClusterNode, ClusterPool, ClusterStatus, pool_of
+from torchx_tui.backends.types import ClusterNode, ClusterPool, ClusterStatus, StartEstimate, pool_of
 from torchx_tui.specs.run_options import runopts
 
 GB = 1 << 30
@@ -17,9 +18,10 @@ HOUR = 3600
 class CannedCluster(CannedScheduler):
     """Has pools and nodes; counts how often it was asked."""
 
-    def __init__(self, status: ClusterStatus) -> None:
+    def __init__(self, status: ClusterStatus, option: str = "partition") -> None:
         super().__init__()
         self.status = status
+        self._option = option
         self.asked = 0
 
     def cluster(self) -> ClusterStatus:
@@ -29,8 +31,28 @@ class CannedCluster(CannedScheduler):
 
     def _run_opts(self) -> runopts:
         opts = super()._run_opts()
-        opts.add("partition", str, "The partition.")
+        opts.add(self._option, str, "The pool.")
         return opts
+
+
+class EstimatingCluster(CannedCluster):
+    """Estimates starts: those of ``gpu`` in two hours, none in ``h100``, and now elsewhere.
+
+    Attributes:
+        estimated: the pools that it was asked about.
+    """
+
+    def __init__(self, status: ClusterStatus, now: float | None = None) -> None:
+        super().__init__(status)
+        self._now = now
+        self.estimated: list[str] = []
+
+    def estimate_start(self, pool: str) -> StartEstimate:
+        self.estimated.append(pool)
+        if pool == "h100":
+            return StartEstimate(fault="Invalid account [vision]")
+        now = time.time() if self._now is None else self._now
+        return StartEstimate(now + (2 * HOUR + 300 if pool == "gpu" else 0))
 
 
 def node(
@@ -79,7 +101,7 @@ def busy_cluster() -> ClusterStatus:
     ]
     limits = [
         "account vision (default), QOS normal, high",
-        "fair share of the account vision: 0.42 of 1; more starts sooner",
+        "fair share of the account vision: 0.42 of 1; a higher one starts sooner",
         "GrpTRES of the account vision: 14 of 16 GPUs in use",
         "MaxJobsPU of the QOS high: 1 of 2 jobs in use",
     ]

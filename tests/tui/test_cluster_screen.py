@@ -6,15 +6,19 @@ import threading
 from dataclasses import replace
 
 import pytest
-from support.canned import MINUTE, CannedScheduler
-from support.cluster import CannedCluster, busy_cluster, large_cluster
+from backend.kubernetes.samples import described, sample
+from support.canned import MINUTE, NOW, CannedScheduler
+from support.cluster import CannedCluster, EstimatingCluster, busy_cluster, large_cluster
 from support.dashboard import key_bar, make_app, screen_text, until
-from support.waiting import PATIENCE
+from support.launching import form_of, model_of, row_of
+from support.waiting import NEVER, PATIENCE
 
-from torchx_tui.backends.types import ClusterPool, ClusterStatus
+from torchx_tui.backends.kubernetes.kinds.batch import BATCH
+from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
+from torchx_tui.backends.types import ClusterNode, ClusterPool, ClusterStatus
 from torchx_tui.specs.errors import BackendUnavailableError
 from torchx_tui.specs.status import AppState
-from torchx_tui.tui.cluster.screen import ClusterScreen
+from torchx_tui.tui.cluster.screen import ClusterScreen, pool_of_job
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch.screen import LaunchScreen
@@ -61,6 +65,15 @@ async def test_pools_then_nodes_and_back(app):
         await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the jobs")
 
 
+async def test_a_click_moves_the_cursor_then_opens(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        for _ in range(2):
+            await pilot.click(RowTable, offset=(3, 2))
+            await until(pilot, lambda: "7 nodes of long" in screen_text(app) or table(app).cursor_name == "long")
+        await until(pilot, lambda: "7 nodes of long" in screen_text(app), "the nodes")
+
+
 async def test_filter_keeps_rows_with_all_words(app):
     async with app.run_test(size=(120, 40)) as pilot:
         await opened(pilot, app)
@@ -84,6 +97,84 @@ async def test_launch_goes_to_the_pool(app):
         await until(pilot, lambda: screen.editor.model is not None and screen.editor.form.rows, "the form")
         model = screen.editor.model
         assert (model.scheduler, model.plan().cfg.get("partition")) == ("slurm", "long")
+
+
+@pytest.mark.parametrize(
+    ("keys", "text"), [(("j", "enter"), "long"), (("n",), "gpu"), (("j", "escape"), "old"), (("G", "enter"), "old")]
+)
+async def test_a_field_of_the_form_takes_the_pool(app, scheduler, tmp_path, keys, text):
+    (tmp_path / ".torchxconfig").write_text("[cli:run]\nscheduler = slurm\n")
+    scheduler.status = replace(scheduler.status, pools=[*scheduler.status.pools, ClusterPool("spare", "pool")])
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "utils.echo")
+        row_of(screen, "msg").input.value = "typed"
+        assert "ctrl+r What is free" not in key_bar(app)
+        row = row_of(screen, "partition", "option")
+        row.input.focus()
+        row.input.value = "old"
+        await until(pilot, lambda: "ctrl+r What is free" in key_bar(app), "the key")
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: isinstance(app.screen, ClusterScreen) and app.screen.status, "the cluster")
+        await until(pilot, lambda: table(app).cursor_name == "old", "the partition of the field")
+        await pilot.press("g", *keys)
+        if keys[0] == "G":
+            await until(pilot, lambda: "spare is not a partition" in screen_text(app), "the refusal")
+            await pilot.press("escape")
+        await until(pilot, lambda: app.screen is screen, "the form")
+        await until(pilot, lambda: model_of(screen).plan().cfg.get("partition") == text, text)
+        assert (row.input.value, row.input.has_focus, row_of(screen, "msg").input.value) == (text, True, "typed")
+
+
+async def test_a_hostile_name_is_opened_and_estimated(tmp_path):
+    name = "a\x1b[31m[red]b"
+    status = ClusterStatus([ClusterPool(name, cfg={"partition": name})], [ClusterNode("n1", (name,))])
+    scheduler = EstimatingCluster(status, NOW)
+    app = make_app(scheduler, tmp_path, name="slurm")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        await until(pilot, lambda: "a[red]b: a job of one task would start now" in screen_text(app), "the estimate")
+        assert {*scheduler.estimated} == {name}
+        await pilot.press("enter")
+        await until(pilot, lambda: "1 node of a[red]b" in screen_text(app), "its node")
+
+
+async def test_a_queue_is_chosen_at_its_backend(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".torchxconfig").write_text("[cli:run]\nscheduler = kubernetes\n")
+    queues = ClusterStatus([ClusterPool("red", "queue", cfg={"queue": "red"}), ClusterPool("nodes", "pool")])
+    app = make_app(
+        CannedCluster(busy_cluster()), tmp_path, name="slurm", more={"kubernetes": CannedCluster(queues, "queue")}
+    )
+    monkeypatch.setattr(app.runner, "scheduler_names", lambda: ["slurm", "kubernetes"])
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await form_of(pilot, app, "utils.echo")
+        row_of(screen, "queue", "option").input.focus()
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: isinstance(app.screen, ClusterScreen) and app.screen.status, "the cluster")
+        await until(pilot, lambda: table(app).cursor_name == "red", "the queue")
+        assert "slurm" not in screen_text(app).splitlines()[1]
+        assert "1 queue, 1 pool " in screen_text(app)
+        await pilot.press("enter")
+        await until(pilot, lambda: model_of(screen).plan().cfg.get("queue") == "red", "the choice")
+
+
+async def test_the_row_at_the_cursor_is_estimated(tmp_path, monkeypatch):
+    delay = "torchx_tui.tui.cluster.screen._ESTIMATE_DELAY_S"
+    scheduler = EstimatingCluster(busy_cluster(), NOW)
+    app = make_app(scheduler, tmp_path, name="slurm")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        await until(pilot, lambda: "gpu: a job of one task would start in 2h 05m" in screen_text(app), "the estimate")
+        monkeypatch.setattr(delay, NEVER)
+        await pilot.press("j")
+        monkeypatch.setattr(delay, 0.01)
+        await pilot.press("j")
+        refusal = "h100: a job of one task would not start: Invalid account [vision]"
+        await until(pilot, lambda: refusal in screen_text(app), "the refusal")
+        # Not the row that the cursor passed.
+        assert {*scheduler.estimated} == {"gpu", "h100"}
+        await pilot.press("j", "enter")
+        await until(pilot, lambda: "cpu: a job of one task would start now" in screen_text(app), "the opened one")
 
 
 async def test_read_only_offers_no_launch(scheduler, tmp_path):
@@ -143,9 +234,19 @@ async def test_it_is_asked_again_while_it_is_open(tmp_path, monkeypatch):
         await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the jobs")
 
 
-async def test_a_waiting_job_leads_to_its_partition(app, scheduler):
-    scheduler.add("train-1", AppState.PENDING, MINUTE)
-    scheduler.described["train-1"].metadata["partition"] = "h100,gpu"
+@pytest.mark.parametrize(
+    ("state", "metadata", "cfg"),
+    [
+        (AppState.PENDING, {"partition": "h100,gpu"}, {"partition": "cpu"}),
+        (AppState.SUBMITTED, {"queue": "h100"}, {}),
+        (AppState.PENDING, {}, {"queue": "h100"}),
+    ],
+    ids=["Slurm", "Volcano", "Kueue"],
+)
+async def test_a_waiting_job_leads_to_its_pool(app, scheduler, state, metadata, cfg):
+    scheduler.add("train-1", state, MINUTE)
+    scheduler.described["train-1"].metadata.update(metadata)
+    scheduler.described["train-1"].cfg.update(cfg)
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count == 1, "the job")
         await pilot.press("enter")
@@ -154,6 +255,18 @@ async def test_a_waiting_job_leads_to_its_partition(app, scheduler):
         await pilot.press("C")
         await until(pilot, lambda: isinstance(app.screen, ClusterScreen) and app.screen.status, "the cluster")
         await until(pilot, lambda: table(app).cursor_name == "h100", "its partition")
+
+
+@pytest.mark.parametrize(
+    ("kind", "group", "name", "pool"),
+    [
+        (BATCH, "kueue", "kq-waiting", "user-queue"),
+        (VOLCANO, "volcano", "y-init", "default"),
+        (BATCH, "plain", "suspended", ""),
+    ],
+)
+def test_the_pool_of_a_recorded_job(kind, group, name, pool):
+    assert pool_of_job(described(kind, sample(group, name))) == pool
 
 
 async def test_thousands_of_nodes_are_all_there(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -141,11 +141,15 @@ class JobActions(BaseScreen):
 
     def action_cluster(self) -> None:
         """Show what is free, first where the job is that the screen describes."""
-        from ..cluster.screen import ClusterScreen
+        from ..cluster.screen import ClusterScreen, pool_of_job
+        from ..launch.screen import LaunchScreen
+
+        def launch(scheduler: str, cfg: Mapping[str, str]) -> None:
+            self.app.push_screen(LaunchScreen(changes=cfg, scheduler=scheduler))
 
         row, described = next(iter(self.target_rows()), None), self.described
-        at = described.metadata.get("partition", "") if described is not None else ""
-        self.app.push_screen(ClusterScreen(row.scheduler if row is not None else "", at.partition(",")[0]))
+        pool = pool_of_job(described) if described is not None else ""
+        self.app.push_screen(ClusterScreen(row.scheduler if row is not None else "", pool, launch))
 
     def action_logs(self) -> None:
         """Show the job's logs on the whole screen."""

@@ -17,6 +17,7 @@ from ...diagnosis.recorder.findings import DEFAULT_GROUP
 from ...diagnosis.stacks.text import describe_state
 from ...logs.text.sanitize import plain
 from ...specs.status import NONE, AppState
+from ..cluster.screen import pool_of_job
 from ..format import cut, state_word
 from ..logs.rows import clock_text
 from ..ui.bars import key_text
@@ -45,7 +46,7 @@ _KEYS = {
     AppState.FAILED: (
         ("jobs.edit", "edit and relaunch"), ("jobs.logs", "logs at this line"), ("why.copy", "copy the reason"),
     ),
-    AppState.PENDING: (("jobs.cluster", "what is free"),),
+    **dict.fromkeys((AppState.SUBMITTED, AppState.PENDING), (("jobs.cluster", "what is free"),)),
 }  # fmt: skip
 
 
@@ -94,8 +95,9 @@ class WhyPane(Pane):
         if described is None:
             return
         keys = Text(end="")
-        # Where a job waits for a partition, its backend knows what is free.
-        is_led = described.state is AppState.FAILED or "partition" in described.metadata
+        # Where a job waits for a partition or queue, its backend knows what is free.
+        is_free_known = self.screen.check_action("cluster", ()) and pool_of_job(described)
+        is_led = described.state is AppState.FAILED or is_free_known
         for name, words in _KEYS.get(described.state, ()) if is_led else ():
             keys.append_text(key_text(self.body, name, f"{words}    "))
         text = self._text(described, self.body.scrollable_content_region.width)

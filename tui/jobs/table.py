@@ -7,24 +7,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.geometry import Region, Size
+from textual.geometry import Region
 from textual.message import Message
 from textual.reactive import reactive
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from ...specs.status import AppState
+from ..ui.cursor_table import INDENT, CursorTable
 from ..ui.drawing import guard_render_line
-from ..ui.job_cells import COLUMNS_BY_KEY, INDENT, CellContext, Column, column_widths
+from ..ui.job_cells import COLUMNS_BY_KEY, CellContext, Column, column_widths
 from ..ui.palette import STYLES, Text
 from ..ui.pane import Pane
 from ..ui.prompt_input import PromptInput
-from ..ui.theme import glyphs_of, now_of, palette_of
+from ..ui.theme import glyphs_of, now_of
 from .row_order import RowOrder
 
 if TYPE_CHECKING:
@@ -39,29 +38,10 @@ class Sort:
     reverse: bool = False
 
 
-class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
+class JobTable(CursorTable):
     """Jobs in rows. Cursor, scroll and marks stay with their job when rows change, come or go."""
 
-    DEFAULT_CSS = """
-    JobTable {
-        height: 1fr;
-        width: 1fr;
-        background: $bg;
-        overflow: hidden auto;
-        scrollbar-size: 1 1;
-        scrollbar-gutter: stable;
-    }
-    """
-
     BINDINGS = [
-        Binding("j,down", "move(1)", "Down", id="table.down"),
-        Binding("k,up", "move(-1)", "Up", id="table.up"),
-        Binding("g,home", "edge(-1)", "First", id="table.first"),
-        Binding("G,end", "edge(1)", "Last", id="table.last"),
-        Binding("ctrl+d", "page(0.5)", "Half a page down", id="table.half_down"),
-        Binding("ctrl+u", "page(-0.5)", "Half a page up", id="table.half_up"),
-        Binding("pagedown", "page(1.0)", "Page down", id="table.page_down"),
-        Binding("pageup", "page(-1.0)", "Page up", id="table.page_up"),
         Binding("enter", "open", "Open the job", id="table.open"),
         Binding("space", "mark", "Mark", id="table.mark"),
         Binding("asterisk", "mark_all", "Mark all shown", id="table.mark_all"),
@@ -70,7 +50,6 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
     ]
 
     sort: reactive[Sort] = reactive(Sort(), init=False)
-    placeholder: reactive[Text] = reactive(Text)
 
     @dataclass
     class Highlighted(Message):
@@ -116,11 +95,6 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._is_chosen = False
 
     # Rows
-
-    @property
-    def _width(self) -> int:
-        """The cells of a row, beside the scrollbar, whose place is always kept."""
-        return self.scrollable_content_region.width
 
     @property
     def row_count(self) -> int:
@@ -313,9 +287,6 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         if lines:
             self.refresh(*(Region(0, y, self._width, 1) for y in lines))
 
-    def _resize_virtual(self) -> None:
-        self.virtual_size = Size(self._width, len(self._order) + 1)
-
     def watch_sort(self) -> None:
         """Order the rows anew."""
         column = COLUMNS_BY_KEY[self.sort.column]
@@ -341,19 +312,8 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
             self._send_highlight()
 
     @property
-    def _cursor_index(self) -> int:
+    def cursor_index(self) -> int:
         return self._order.index(self._cursor) if self._cursor is not None and self._cursor in self._order else 0
-
-    def _keep_cursor(self) -> None:
-        """Scroll so that the cursor's row is in view, under the header."""
-        if not len(self._order) or self.size.height < 2:
-            return
-        body = self.size.height - 1
-        index, top = self._cursor_index, round(self.scroll_offset.y)
-        if index < top:
-            self.scroll_to(y=index, animate=False, immediate=True)
-        elif index >= top + body:
-            self.scroll_to(y=index - body + 1, animate=False, immediate=True)
 
     def _send_highlight(self) -> None:
         row = self.cursor_row
@@ -361,20 +321,8 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
             self._last_sent = row
             self.post_message(self.Highlighted(row))
 
-    def action_move(self, rows: int) -> None:
-        """Move the cursor by rows."""
-        if len(self._order):
-            index = min(max(self._cursor_index + rows, 0), len(self._order) - 1)
-            self.move_to(self._handle_at(index))
-
-    def action_edge(self, end: int) -> None:
-        """Move the cursor to the first (-1) or last (1) row."""
-        if len(self._order):
-            self.move_to(self._handle_at(0 if end < 0 else len(self._order) - 1))
-
-    def action_page(self, pages: float) -> None:
-        """Move the cursor by pages."""
-        self.action_move(round(pages * max(1, self.size.height - 1)))
+    def move_to_index(self, index: int) -> None:
+        self.move_to(self._handle_at(index))
 
     def action_open(self) -> None:
         """Say that the job under the cursor shall be opened."""
@@ -414,15 +362,9 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.sort = Sort(self.sort.column, not self.sort.reverse)
 
     def on_click(self, event: events.Click) -> None:
-        """Sort by the column whose header was clicked, or open the row that was, once the cursor is there."""
+        """Sort by the column whose header was clicked; a click on a row is the `CursorTable`'s."""
         if event.y == 0:
             self._sort_by_column_at(event.x)
-        index = event.y - 1 + round(self.scroll_offset.y)
-        if event.y >= 1 and 0 <= index < len(self._order):
-            if self._handle_at(index) == self._cursor:
-                self.action_open()
-            else:
-                self.move_to(self._handle_at(index))
 
     def _sort_by_column_at(self, x: int) -> None:
         start = INDENT
@@ -433,11 +375,8 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     # Drawing
 
-    def on_resize(self, _event: events.Resize) -> None:
-        """Choose the columns for the new width."""
+    def fit_columns(self) -> None:
         self._columns = self._fitting_columns()
-        self._resize_virtual()
-        self._keep_cursor()
 
     @guard_render_line
     def render_line(self, y: int) -> Strip:
@@ -446,17 +385,15 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         return strip
 
     def _rendered(self, y: int) -> Strip:
-        width = self._width
-        background = self.rich_style
-        if y == 0:
-            return self._line(self._header(), width, background)
         index = y - 1 + round(self.scroll_offset.y)
-        self._drawn[y] = handle = self._handle_at(index) if index < len(self._order) else None
-        if handle is not None:
-            return self._job_line(handle, width, background)
-        if y == 1 and not len(self._order) and self.placeholder:
-            return self._line([(self.placeholder, width - INDENT)], width, background)
-        return Strip.blank(width, background)
+        self._drawn[y] = self._handle_at(index) if y and index < len(self._order) else None
+        return super()._rendered(y)
+
+    def draw_header(self, style: Style) -> Strip:
+        return self._line(self._header(), self._width, style)
+
+    def draw_row(self, index: int, style: Style) -> Strip:
+        return self._job_line(self._handle_at(index), self._width, style)
 
     def _header(self) -> list[tuple[Text, int]]:
         glyphs = glyphs_of(self.app)
@@ -469,8 +406,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
             cells.append((Text(label, STYLES.faint, justify="right" if column.right else "left"), width))
         return cells
 
-    def _job_line(self, handle: str, width: int, background: Style) -> Strip:
-        colors = palette_of(self.app)
+    def _job_line(self, handle: str, width: int, style: Style) -> Strip:
         row = self._rows[handle]
         context = CellContext(
             glyphs=glyphs_of(self.app),
@@ -482,15 +418,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
             has_args=any(column.key == "args" for column, _ in self._columns),
         )
         cells = [(column.cell(row, context, cell_width), cell_width) for column, cell_width in self._columns]
-        style = background
-        on_cursor = handle == self._cursor
-        if on_cursor:
-            style += Style.parse(colors.cursor if self.has_focus else colors.cursor_unfocused)
-        strip = self._line(cells, width, style)
-        if on_cursor and colors.ansi and self.has_focus:
-            # State colours under reverse are patchy: the cursor row is plain reverse there.
-            return Strip([Segment(strip.text, style)], width)
-        return strip
+        return self._line(cells, width, style)
 
     def _line(self, cells: list[tuple[Text, int]], width: int, style: Style) -> Strip:
         line = Text(" " * INDENT)

@@ -13,13 +13,16 @@ from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.message import Message
 
+from ...backends.abilities import DescribesCluster
 from ...backends.torchxconfig import CONFIG_FILE
 from ...base.errors import describe_error
+from ..cluster.screen import POOL_OPTIONS, ClusterScreen
 from ..dashboard import OnDashboard
 from ..ui.bars import key_of
 from ..ui.pane import Divider
 from .field_dialogs import Choice, ChoiceDialog, ItemsDialog
 from .form import LaunchForm
+from .form_field import OPTION
 from .preview import Preview
 from .questions import trust_dialog
 from .work import resource_rows
@@ -56,6 +59,7 @@ class FormEditor(OnDashboard, Horizontal):
             id="launch.ignore_config",
         ),
         Binding("ctrl+g", "several", "Several values: a sweep", priority=True, id="launch.several"),
+        Binding("ctrl+r", "cluster", "What is free: choose a partition or queue", priority=True, id="launch.cluster"),
         Binding("ctrl+y", "copy_command", "Copy the command", priority=True, id="launch.copy"),
         Binding("down", "next_field(1)", "Next field", id="launch.next_field"),
         Binding("up", "next_field(-1)", "Previous field", id="launch.previous_field"),
@@ -239,12 +243,38 @@ class FormEditor(OnDashboard, Horizontal):
             return
         else:
             dialog = ItemsDialog(field)
-        text = await self.app.push_screen_wait(dialog)
+        self._take(field, await self.app.push_screen_wait(dialog))
+
+    def _take(self, field: Field, text: str | None) -> None:
+        """Set the text of a field; None for an answer that was refused."""
         row = self.form.row(field.section, field.name)
         if text is not None and self.model is not None and row is not None:
             self.model.set(field.section, field.name, text)
             row.set_text(text)
             self._changed()
+
+    @property
+    def pool_field(self) -> Field | None:
+        """The field with the focus if it names a partition or queue of a backend that knows what is free."""
+        row, model = self.form.focused_row(), self.model
+        if row is None or model is None or row.field.is_swept:
+            return None
+        is_known = self.dashboard.jobs.can(model.scheduler, DescribesCluster)
+        return row.field if is_known and row.field.section == OPTION and row.field.name in POOL_OPTIONS else None
+
+    @work(group="dialog", exclusive=True, exit_on_error=False)
+    async def action_cluster(self) -> None:
+        """Choose a partition or queue for the field on the Cluster screen."""
+        self.take_typed()
+        if (field := self.pool_field) is not None and self.model is not None:
+            pool = field.text.partition(",")[0]
+            screen = ClusterScreen(self.model.scheduler, pool, option=field.name)
+            self._take(field, await self.app.push_screen_wait(screen))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "cluster" and self.pool_field is None:
+            return None
+        return super().check_action(action, parameters)
 
     async def action_several(self) -> None:
         """Switch the field between one value and a list of values, with a job for each."""

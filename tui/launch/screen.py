@@ -302,6 +302,7 @@ class LaunchScreen(BaseScreen):
         ready = self.editor.is_ready
         return [
             Hint("launch.submit", "Submit", ready),
+            *([Hint("launch.cluster", "What is free")] if self.editor.pool_field is not None else []),
             Hint("launch.dry_run", "Dry run", ready),
             Hint("launch.preview", "Diff"),
             Hint("launch.copy", "Copy command", ready),

@@ -14,13 +14,12 @@ from ...specs.status import AppState, ReplicaState, ReplicaStatus
 from ..format import age, clock, cut, duration, fit_name, split_name, state_word
 from ..rows import JobRow, RowProgress, backend_word
 from . import glyphs as glyph_sets
+from .cursor_table import INDENT
 from .palette import STYLES, Text
 
 if TYPE_CHECKING:
     from .glyphs import Glyphs
 
-INDENT = 1
-"""Text starts so many cells from its pane's edge."""
 WIDE_NAME, LEAST_NAME = 28, 16
 # Fewer cells of arguments say less than a name's unique suffix.
 _LEAST_ARGS = 12

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from backend.kubernetes.tables import documents
 from support.scripted_server import scripted_server, status
 
+from torchx_tui.backends.kubernetes import cluster
 from torchx_tui.backends.kubernetes.cluster import ClusterReader
 from torchx_tui.backends.types import ClusterStatus
 from torchx_tui.specs.errors import BackendUnavailableError
@@ -132,6 +134,30 @@ def test_what_is_not_allowed_is_said_once(server, path, resource):
     assert (status.nodes, status.pools) == ([], [])
     assert [f"may not list {resource}" in note for note in status.notes] == [True]
     assert status.limits == ["quota team: requests.nvidia.com/gpu: 3 of 8 used"]
+
+
+@pytest.mark.parametrize(("has_kueue", "pages", "a_minute"), [(True, 1, 36), (False, 1, 36), (True, 3, 48)])
+def test_requests_of_a_minute_with_the_screen_open(server, monkeypatch, has_kueue, pages, a_minute):
+    """However often a person asks, six questions every 10 s, and one for each further page of pods."""
+    now = 1_000.0
+    monkeypatch.setattr(cluster, "time", SimpleNamespace(monotonic=lambda: now))
+    server.answers["GET", NODES] = items(node("n1"))
+    server.answers["GET", QUEUES] = items()
+    server.answers["GET", QUOTAS] = items()
+    if has_kueue:
+        server.answers["GET", LOCAL_QUEUES] = items({"metadata": {"name": "q"}, "spec": {"clusterQueue": "c"}})
+
+    def pods(asked: Any) -> Any:
+        page = int(asked.params.get("continue") or 1)
+        return 200, {"items": [], "metadata": {"continue": str(page + 1) if page < pages else ""}}
+
+    server.answers["GET", PODS] = pods
+    reader = ClusterReader(server.api(), "kq")
+    for _ in range(30):
+        assert reader.read().nodes
+        now += 2
+    assert len(server.asked) == a_minute
+    assert reader.read().refresh_s == 30
 
 
 def test_a_server_that_is_away_is_an_error(server):

@@ -27,6 +27,7 @@ from torchx_tui.backends.types import (
     NameFault,
     PartitionStatus,
     ReplicaUsage,
+    StartEstimate,
     Stream,
     pool_of,
 )
@@ -89,6 +90,9 @@ class Able(Scheduler):
     def cluster(self):
         gpus = {"h200": (1, 8)}
         return ClusterStatus([pool_of("fast", [ClusterNode("n1", ("fast",), gpus=gpus)], cfg={"queue": "fast"})])
+
+    def estimate_start(self, pool):
+        return StartEstimate(7.0 if pool == "fast" else None, "full")
 
     def alternatives(self, app_id):
         return [Alternative({"queue": "slow"}, 7.0), Alternative({}, None, "never fits")]
@@ -167,6 +171,7 @@ def test_answers_cross(able):
     assert able.partitions(APP, {}) == [PartitionStatus({"queue": "image"}, "fast", free=1, nodes=2, start=3.5)]
     node = ClusterNode("n1", ("fast",), gpus={"h200": (1, 8)})
     assert able.cluster() == ClusterStatus([pool_of("fast", [node], cfg={"queue": "fast"})], [], [], [])
+    assert able.estimate_start("slow") == StartEstimate(None, "full")
     assert able.alternatives("job-1") == [Alternative({"queue": "slow"}, 7.0), Alternative({}, None, "never fits")]
     assert able.usage("job-1") == [ReplicaUsage("r", 1, cpu=0.5, memory=7)]
     assert able.shell_command("job-1", "r", 2) == ["sh", "-c", "job-1 r 2"]

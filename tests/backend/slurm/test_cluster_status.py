@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from support.slurm_commands import FIELD, RECORD, SlurmCommands
 
+from torchx_tui.backends.slurm import client
 from torchx_tui.backends.slurm.cluster import ACTIVE_FORMAT, NODE_FIELDS, parse_nodes
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.slurm.values import gpus_by_type
@@ -80,6 +84,27 @@ def test_pools_have_the_counts_of_the_recordings(slurm, commands, version):
         for pool in pools
     } == COUNTED[version]  # fmt: skip
     assert [(pool.cfg, pool.limit) for pool in pools[:1]] == [({"partition": "main"}, 3600)]
+
+
+@pytest.mark.parametrize("version", ["24.11", "26.05"])
+def test_pools_have_the_sums_of_sinfo_itself(slurm, commands, version):
+    """As `sinfo --json` summed nodes, CPUs and memory of the same cluster."""
+    recorded(commands, version)
+    sums: dict[str, Counter[str]] = {}
+    for group in json.loads((RECORDINGS / f"sinfo_{version}.json").read_text()):
+        nodes, cpus, memory = group["nodes"], group["cpus"], group["memory"]
+        sums.setdefault(group["partition"]["name"], Counter()).update(
+            nodes=nodes["total"],
+            nodes_free=nodes["idle"],
+            nodes_mixed=nodes["allocated"],
+            nodes_down=nodes["other"],
+            cpus=cpus["total"],
+            cpus_free=cpus["idle"],
+            memory=memory["minimum"] * nodes["total"] << 20,
+            memory_free=(memory["minimum"] * nodes["total"] - memory["allocated"]) << 20,
+        )
+    pools = slurm.cluster().pools
+    assert {pool.name: {key: getattr(pool, key) for key in sums[pool.name]} for pool in pools} == sums
 
 
 def test_nodes_name_their_pools_and_users(slurm, commands):
@@ -156,7 +181,7 @@ def test_limits_have_their_use(slurm, commands):
     )
     assert [*slurm.cluster().limits] == [
         "account capped (default), QOS normal",
-        "fair share of the account capped: 0.57 of 1; more starts sooner",
+        "fair share of the account capped: 0.57 of 1; a higher one starts sooner",
         "account silver, QOS deny, normal",
         "GrpJobs of the account capped: 1 of 3 jobs in use",
         "GrpTRES of the account capped: 2 of 4 CPUs in use",
@@ -234,3 +259,65 @@ def test_reasons_and_partitions_use_one_answer_about_the_nodes(slurm, commands):
     slurm.describe("7")
     slurm.partitions(AppDef("app", [Role("r", "", entrypoint="true")]), {})
     assert len([call for call in commands.calls("sinfo") if "--Node" in call]) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "start", "fault"),
+    [
+        # As recorded with 24.11 and 26.05.
+        ("sbatch: Job 2231 to start at {} using 2 processors on nodes n[1,3] in partition main", True, ""),
+        ("sbatch: Job 280 to start at {} a using 2 processors on nodes n[1-2] in partition main", True, ""),
+        ("allocation failure: Invalid account \x1b[31m[x]", False, "Invalid account [x]"),
+        ("sbatch: error: Batch job submission failed: Invalid account", False, "Invalid account"),
+        ("", False, "Slurm gives no estimate of the start"),
+    ],
+)
+def test_the_start_of_a_small_job_is_estimated(slurm, commands, answer, start, fault):
+    at = int(time.time()) + 600
+    commands.answer("sbatch", err=answer.format(at), code=int("fail" in answer))
+    estimate = slurm.estimate_start("main")
+    assert (estimate.start, fault in estimate.fault, "\x1b" in estimate.fault) == (at if start else None, True, False)
+    assert commands.calls("sbatch") == [["--test-only", "--ntasks=1", "--wrap=true", "--partition", "main"]]
+
+
+def test_sessions_share_one_estimate(commands, clock):
+    commands.answer("sbatch", err="allocation failure: Invalid account", code=1)
+    sessions = [SlurmScheduler("torchx", interval=10, quick_interval=1) for _ in range(3)]
+    for seconds, asked in ((0, 1), (29, 1), (2, 2)):
+        clock.now += seconds
+        for session in sessions:
+            session.estimate_start("main")
+        assert len(commands.calls("sbatch")) == asked
+    sessions[0].estimate_start("other")
+    assert len(commands.calls("sbatch")) == 3
+
+
+def test_a_controller_that_is_away_gives_no_estimate(slurm, commands):
+    commands.answer("sbatch", err="sbatch: error: Unable to contact slurm controller", code=1)
+    with pytest.raises(SchedulerError, match="Unable to contact slurm controller"):
+        slurm.estimate_start("main")
+
+
+@pytest.mark.parametrize(
+    ("sessions", "is_busy", "a_minute"), [(1, False, 10.6), (1, True, 17.6), (3, False, 17.8), (3, True, 24.8)]
+)
+def test_commands_of_five_minutes_with_the_screen_open(commands, clock, monkeypatch, sessions, is_busy, a_minute):
+    """Each question of nodes and jobs is asked at the queue's interval of 10 s, by all sessions together."""
+    monkeypatch.setattr(client, "time", clock)
+    recorded(commands, "24.11")
+    commands.answer("sacctmgr-show-assoc", "vision|normal\n")
+    commands.answer("sacctmgr-show-user", "vision\n")
+    screens = [SlurmScheduler("torchx", interval=10) for _ in range(sessions)]
+    for number in range(60):
+        if is_busy:
+            answer_active(commands, [f"RUNNING|main|{user_name()}|n{number}"])
+            commands.nodes({"NodeList": f"n{number}", "StateLong": "idle", "CPUsState": "0/4/0/4"})
+            commands.answer("sbatch", err=f"sbatch: Job {number} to start at 1795258000 using 1 processors on nodes n1")
+        for screen in screens:
+            assert screen.cluster().refresh_s == 10
+            screen.estimate_start("main")
+        clock.now += 5  # somebody presses R between two questions
+    most = {"sinfo": 30, "squeue": 30, "sbatch": 10, "scontrol": 5 * sessions, "sacctmgr": sessions}
+    counts = {program: Counter(map(tuple, commands.calls(program))) for program in most}
+    assert [program for program, each in counts.items() if max(each.values()) > most[program]] == []
+    assert sum(each.total() for each in counts.values()) / 5 <= a_minute

@@ -42,6 +42,10 @@ def compare(cluster) -> None:
     scheduler = SlurmScheduler("torchx", interval=0.5, quick_interval=0.2)
     try:
         status = scheduler.cluster()
+        estimate = scheduler.estimate_start("short")
+        assert estimate.start is not None or estimate.fault
+        # It has launched nothing.
+        assert len(states()) == 3
     finally:
         scheduler.close()
     pools = {pool.name: pool for pool in status.pools}
