@@ -174,5 +174,18 @@ async def test_script_with_many_arguments_has_a_form(app, scheduler, script):
     async with launch_of(app, "train.py") as launch:
         assert "! 303 more arguments without a field: give them in args" in launch.warnings()
         launch.editor.preview.show("dry run")
+        await launch.until(lambda: launch.form.row("argument", "args"), "its last row")
         launch.set("args", "--a399 x")
         await launch.shows("python train.py --a399 x", on="preview")
+
+
+async def test_many_arguments_are_mounted_behind_the_first(app, scheduler, script):
+    more = "".join(f'parser.add_argument("--a{number}")\n' for number in range(60))
+    script.write_text(SCRIPT.replace("if __name__", f"{more}if __name__"))
+    async with launch_of(app, "train.py") as launch:
+        assert launch.at() == "lr"
+        # The options and the later arguments come behind the first frame.
+        await launch.until(lambda: {"a59", "args", "log_dir"} <= {row.field.name for row in launch.form.rows})
+        names = [row.field.name for row in launch.form.rows]
+        assert names[-2:] == ["log_dir", "prepend_cwd"]
+        assert names[:63] == ["lr", "out", "optimizer", *(f"a{number}" for number in range(60))]

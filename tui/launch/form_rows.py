@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.geometry import Size
 from textual.message import Message
+from textual.reactive import reactive
 from textual.widgets import Input
 
 from ...logs.text.sanitize import plain
@@ -39,18 +40,22 @@ class FieldRow(Vertical):
 
     DEFAULT_CSS = "FieldRow { height: auto; width: 1fr; }"
 
+    # Textual lays out a second time for each container whose size is new.
+    virtual_size = reactive(Size(0, 0))
+
     def __init__(self, field: Field) -> None:
         super().__init__()
         self.field = field
-        # The last text that was set or reported. An input reports its initial text as a change, perhaps after the
-        # form has set another one.
+        # The last text that was set or reported.
         self._reported = field.text
         self._drawn = (False, "", "")
         self.input: FieldInput | ChoiceField
         if field.choices and len(field.choices) <= MOST_SIDE_BY_SIDE and not field.is_swept:
             self.input = ChoiceField(field.offered, field.text, words={"": "none"})
         else:
-            self.input = FieldInput(field.name, field.text, "" if field.required else "none")
+            # Its initial text is no change.
+            with self.prevent(Input.Changed):
+                self.input = FieldInput(field.name, field.text, "" if field.required else "none")
         self.display = not field.is_hidden
         # Before it is mounted: each later class styles its input again.
         self.update_classes(self._marks, update=False)
