@@ -104,6 +104,30 @@ async def test_paths_and_modules_are_completed(script, text, whole):
     assert await ScriptSuggester().get_suggestion(text) == whole
 
 
+async def test_script_whose_name_begins_with_a_dash_is_run(app, script):
+    Path("-dash.py").write_text(SCRIPT)
+    async with launch_of(app) as launch:
+        await launch.press("minus", *"dash.py")
+        await launch.finds("./-dash.py")
+        await launch.choose()
+        await launch.ready()
+        assert "torchx-tui run --scheduler local_cwd ./-dash.py" in " ".join(launch.preview().split())
+        launch.editor.preview.show("dry run")
+        await launch.shows("python ./-dash.py", on="preview")
+
+
+async def test_script_with_a_long_name_is_cut(app):
+    name = f"{'long' * 50}.py"
+    Path(name).write_text(SCRIPT)
+    async with launch_of(app, size=(80, 24)) as launch:
+        await launch.pick(name)
+        await launch.ready()
+        rows = launch.drawn().splitlines()
+        assert max(map(len, rows)) <= 80
+        assert rows[-1].startswith(" ctrl+s Submit")
+        assert any(row.startswith("▌lr ") for row in rows)
+
+
 # The form
 
 
