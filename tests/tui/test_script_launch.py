@@ -105,7 +105,7 @@ async def test_paths_and_modules_are_completed(script, text, whole):
 
 
 async def test_script_whose_name_begins_with_a_dash_is_run(app, script):
-    Path("-dash.py").write_text(SCRIPT)
+    script.with_name("-dash.py").write_text(SCRIPT)
     async with launch_of(app) as launch:
         await launch.press("minus", *"dash.py")
         await launch.finds("./-dash.py")
@@ -116,9 +116,9 @@ async def test_script_whose_name_begins_with_a_dash_is_run(app, script):
         await launch.shows("python ./-dash.py", on="preview")
 
 
-async def test_script_with_a_long_name_is_cut(app):
+async def test_script_with_a_long_name_is_cut(app, script):
     name = f"{'long' * 50}.py"
-    Path(name).write_text(SCRIPT)
+    script.rename(name)
     async with launch_of(app, size=(80, 24)) as launch:
         await launch.pick(name)
         await launch.ready()
