@@ -26,6 +26,7 @@ from torchx_tui.tui.launch import preview, session
 from torchx_tui.tui.launch import work as launch_work
 from torchx_tui.tui.launch.form_editor import FormEditor
 from torchx_tui.tui.launch.screen import LaunchScreen
+from torchx_tui.tui.ui.dialog import AskDialog
 from torchx_tui.tui.ui.keys_screen import bindings_of
 
 JOB = '''
@@ -434,6 +435,37 @@ async def test_a_form_starts_from_its_last_launch(app):
         assert launch.value("msg") == "hi"
         await launch.press("ctrl+t")
         assert launch.preview() == "Same as the last launch"
+
+
+async def test_a_refused_launch_is_not_the_last_one(app, scheduler):
+    launch_before(app, "utils.echo", {"msg": "hi"})
+    record = app.runner.journal.record_intent(
+        build_app("utils.echo", {}), "local_cwd", "torchx", {}, origin=LaunchOrigin("utils.echo", {"msg": "refused"})
+    )
+    app.runner.journal.update(record, error="the disk is full")
+    async with launch_of(app, "utils.echo") as launch:
+        assert launch.value("msg") == "hi"
+
+
+async def test_an_argument_that_is_gone_is_named(app, component_file):
+    component_file.write(JOB)
+    launch_before(app, component_file.name("job"), {"data": "x", "lr": "0.5"})
+    component_file.write(JOB.replace("lr: float", "rate: float").replace("str(lr)", "str(rate)"))
+    async with jobs_of(app) as table:
+        await table.edit()
+        await table.shows("jobs.py:job no longer has lr: the value is left out")
+
+
+async def test_quitting_a_form_with_typed_values_asks(app):
+    async with launch_of(app, "utils.echo") as launch:
+        await launch.type(msg="half")
+        await launch.dialog(AskDialog, "ctrl+q")
+        assert "What you typed into the form is not kept." in launch.dialog_text()
+        await launch.back("escape")
+        assert launch.value("msg") == "half"
+        await launch.dialog(AskDialog, "ctrl+q")
+        await launch.press("y")
+        await launch.until(lambda: app.return_code == 0, "the end")
 
 
 # Widths

@@ -109,6 +109,12 @@ class LaunchScreen(BaseScreen):
             if (draft := model.draft()) is not None:
                 drafts[self._draft_key] = draft
 
+    def unsaved(self) -> str:
+        self.editor.take_typed()
+        model = self.editor.model
+        has_typed = model is not None and not self._submitting and model.draft() is not None
+        return "What you typed into the form is not kept." if has_typed else ""
+
     @property
     def is_picking(self) -> bool:
         """Whether a component is picked, rather than its form filled."""
@@ -142,7 +148,7 @@ class LaunchScreen(BaseScreen):
         self._show_step(picking=not is_open)
         if is_open:
             self.editor.form.focus_first()
-            if start.draft is not None:
+            if start.draft is not None and not session.model.lost_arguments:
                 self.dashboard.status.say("Filled with the values that you typed before")
         elif self.focused is None:
             self.chooser.picker.search.focus()
