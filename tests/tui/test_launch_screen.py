@@ -566,6 +566,20 @@ async def test_the_field_with_the_focus_stays_in_sight(app, scheduler):
         await launch.until(lambda: fields.region.contains_region(row.region), "the field again")
 
 
+async def test_letters_typed_while_a_form_opens_are_for_its_first_field(app, monkeypatch):
+    opens, names = threading.Event(), app.runner.scheduler_names
+    async with launch_of(app) as launch:
+        launch.set_search("utils.echo")
+        await launch.finds("utils.echo")
+        monkeypatch.setattr(app.runner, "scheduler_names", lambda: (opens.wait(PATIENCE), names())[1])
+        await launch.press("enter", *"sh", "enter")
+        assert launch.highlighted() == "utils.echo"
+        opens.set()
+        await launch.opened()
+        await launch.has(msg="sh")
+        assert (launch.component(), launch.search()) == ("utils.echo", "utils.echo")
+
+
 async def test_keys_typed_before_the_form_reach_no_list(app, monkeypatch):
     launch_before(app, "utils.echo", {"msg": "hi"})
     opens, names = threading.Event(), app.runner.scheduler_names

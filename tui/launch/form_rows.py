@@ -162,7 +162,9 @@ class FieldRow(Vertical):
                 self.input.complete_from(field.known or field.choices)
             elif field.is_file:
                 self.input.complete_paths()
-        if self.input.value != field.text:
+        # What was typed a moment ago has not reached the field yet.
+        is_edited = self.input.has_focus and bool(self.input.value)
+        if self.input.value != field.text and not is_edited:
             self.set_text(field.text)
 
     def on_input_changed(self, event: Input.Changed) -> None:
