@@ -48,7 +48,7 @@ class FieldRow(Vertical):
         self.field = field
         # The last text that was set or reported.
         self._reported = field.text
-        self._drawn = (False, "", "")
+        self._drawn: tuple[object, ...] = ("",)
         self.input: FieldInput | ChoiceField
         if field.choices and len(field.choices) <= MOST_SIDE_BY_SIDE and not field.is_swept:
             self.input = ChoiceField(field.offered, field.text, words={"": "none"})
@@ -126,12 +126,14 @@ class FieldRow(Vertical):
     def refresh_field(self) -> None:
         """Draw label, origin and error as they are now."""
         field = self.field
+        origin = field.origin, field.text, field.several, field.from_other
+        shown = self.error, field.error, field.is_hidden, self.input.has_focus, *origin
+        if shown == self._drawn:
+            return
+        self.refresh(layout=shown[0] != self._drawn[0])
+        self._drawn = shown
         if isinstance(self.input, FieldInput):
             self.input.show_instead(field.from_other[0])
-        drawn = self.input.has_focus, self.origin, self.error
-        if drawn != self._drawn:
-            self.refresh(layout=self.error != self._drawn[-1])
-            self._drawn = drawn
         self.update_classes(self._marks)
         self.display = not field.is_hidden
 
