@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.text import Text as RichText
-from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.geometry import Size
 from textual.message import Message
@@ -44,11 +43,6 @@ class FieldRow(Vertical):
     virtual_size = reactive(Size(0, 0))
 
     def __init__(self, field: Field) -> None:
-        super().__init__()
-        self.field = field
-        # The last text that was set or reported.
-        self._reported = field.text
-        self._drawn: tuple[object, ...] = ("",)
         self.input: FieldInput | ChoiceField
         if field.choices and len(field.choices) <= MOST_SIDE_BY_SIDE and not field.is_swept:
             self.input = ChoiceField(field.offered, field.text, words={"": "none"})
@@ -56,6 +50,12 @@ class FieldRow(Vertical):
             # Its initial text is no change.
             with self.prevent(Input.Changed):
                 self.input = FieldInput(field.name, field.text, "" if field.required else "none")
+        # Styled together with it: composed later, it would cost as much again.
+        super().__init__(self.input)
+        self.field = field
+        # The last text that was set or reported.
+        self._reported = field.text
+        self._drawn: tuple[object, ...] = ("",)
         self.display = not field.is_hidden
         # Before it is mounted: each later class styles its input again.
         self.update_classes(self._marks, update=False)
@@ -70,11 +70,8 @@ class FieldRow(Vertical):
         is_default = field.origin is Origin.DEFAULT and field.default_word in (Origin.DEFAULT.word, COMPUTED)
         return bool(field.from_other[0]) or (is_default and not field.required)
 
-    def compose(self) -> ComposeResult:
-        self._place_input()
-        yield self.input
-
     def on_mount(self) -> None:
+        self._place_input()
         self.show_known()
         self.refresh_field()
 
