@@ -180,6 +180,19 @@ async def test_typing_replaces_the_value_of_an_entered_field(app):
         await launch.has(steps="705")
 
 
+async def test_a_letter_lays_out_nothing(app):
+    async with launch_of(app, "utils.echo") as launch:
+        await launch.type(msg="a")
+        await launch.ready()
+        await launch.settled()
+        layouts = []
+        launch.screen.screen_layout_refresh_signal.subscribe(launch.form, layouts.append, immediate=True)
+        await launch.press("b")
+        await launch.shows("--msg ab", on="preview")
+        await launch.settled()
+        assert layouts == []
+
+
 async def test_another_schedulers_options_are_waited_for(app, scheduler, monkeypatch):
     answer, other, scheduler_of = threading.Event(), copy.copy(scheduler), app.runner.scheduler
 
