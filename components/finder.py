@@ -384,7 +384,9 @@ def listed_by_key(key: str) -> ComponentSummary:
 def shown_path(path: Path) -> str:
     """Return a path as a person would type it in the current folder."""
     try:
-        return str(path.absolute().relative_to(Path.cwd()))
+        shown = str(path.absolute().relative_to(Path.cwd()))
+        # Commands take a name that begins with a dash for an option.
+        return f"./{shown}" if shown.startswith("-") else shown
     except (ValueError, OSError):
         return str(path)
 

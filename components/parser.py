@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -35,9 +36,11 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             # The words after an unknown option may be its value, or belong to something else.
             options = [word for word in unknown if word.startswith("-")]
-            valid = ", ".join(action.option_strings[-1] for action in self._actions if action.option_strings)
+            valid = [action.option_strings[-1] for action in self._actions if action.option_strings]
+            near = difflib.get_close_matches((options or unknown)[0].partition("=")[0], valid, cutoff=0.7)
+            hint = f"Did you mean {' or '.join(near)}? " if near else ""
             words = " ".join(options or unknown)
-            self.error(f"unrecognized arguments: {words}. Valid options: {valid or 'none'}")
+            self.error(f"unrecognized arguments: {words}. {hint}Valid options: {', '.join(valid) or 'none'}")
         return parsed, []
 
     def _get_option_tuples(self, option_string: str) -> Any:

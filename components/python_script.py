@@ -98,7 +98,8 @@ def _place(name: str) -> _Place:
     path = script.absolute()
     if is_folder(path) or is_missing(path):
         raise ComponentNotFoundException(f"{name}: there is no file {path}")
-    return _Place(path, str(script), None)
+    # Python and torchrun take a name that begins with a dash for an option.
+    return _Place(path, f"./{script}" if str(script).startswith("-") else str(script), None)
 
 
 def _module_file(module: str) -> Path | None:

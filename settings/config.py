@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from ..base.errors import ConfigError
 from ..base.files import NoHomeError, config_folder, read_file
@@ -393,7 +393,9 @@ def _decode(data: Mapping[str, Any], path: Path) -> Settings:
         settings = convert(data, Settings)
     except msgspec.ValidationError as error:
         words, _, where = str(error).partition(" - at `$.")
-        raise ConfigError(f"{path}: {where.rstrip('`')}{': ' if where else ''}{words}") from error
+        where = where.rstrip("`")
+        values = f": use one of {', '.join(valid)}" if (valid := _valid_values(where)) else ""
+        raise ConfigError(f"{path}: {where}{': ' if where else ''}{words}{values}") from error
     if settings.frames_per_second and settings.frames_per_second not in FRAMES_PER_SECOND:
         raise ConfigError(f"{path}: frames_per_second: {settings.frames_per_second}: {FRAMES_WORDS}, or 0")
     _check_numbers(settings, path)
@@ -404,6 +406,15 @@ def _decode(data: Mapping[str, Any], path: Path) -> Settings:
     except ConfigError as error:
         raise ConfigError(f"{path}: launch.profile: {error}") from None
     return dataclasses.replace(settings, keys=_check_keys(settings.keys, path))
+
+
+def _valid_values(where: str) -> tuple[str, ...]:
+    """Return the valid values of a setting such as ``notify.events[...]``; empty if they are not a few names."""
+    kind: Any = Settings
+    for name in re.sub(r"\[.*?\]", "", where).split("."):
+        kind = get_type_hints(kind).get(name) if dataclasses.is_dataclass(kind) else None
+    choices = next((item for item in (kind, *get_args(kind)) if get_origin(item) is Literal), None)
+    return get_args(choices)
 
 
 def _check_numbers(settings: Any, path: Path, where: str = "") -> None:

@@ -485,12 +485,23 @@ class TorchXTuiApp(Dashboard):
             self.push_screen(DoctorScreen())
 
     async def action_leave(self) -> None:
-        """Quit; with launches under way or own local jobs running a dialog asks what becomes of them."""
+        """Quit; a dialog asks before it ends launches, local jobs of its own, or a form with typed values."""
         if self.launches.names:
             self._start_quitting(self._quit_after_launches())
         elif own := await self._own_jobs():
             self._start_quitting(self._ask_to_quit(own))
+        elif unsaved := [
+            text for each in self.screen_stack if isinstance(each, BaseScreen) and (text := each.unsaved())
+        ]:
+            self._start_quitting(self._ask_to_lose(unsaved[0]))
         else:
+            self.exit(0)
+
+    async def _ask_to_lose(self, unsaved: str) -> None:
+        from .ui.dialog import AskDialog
+
+        body = [palette.Text(unsaved, palette.STYLES.muted), palette.Text()]
+        if await self.push_screen_wait(AskDialog("Quit?", body, {"": "Back", "y": "Quit"})):
             self.exit(0)
 
     def _start_quitting(self, quitting: Coroutine[Any, Any, None]) -> None:

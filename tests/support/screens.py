@@ -398,12 +398,11 @@ class Launch(Driver):
 
     def error(self, name: str, section: str = "argument") -> str:
         """Return the error under a field; empty if there is none."""
-        shown = self.row(name, section).query_one(".field-error", Static)
-        return text_of(shown) if shown.display else ""
+        return self.row(name, section).error
 
     def origin(self, name: str) -> str:
         """Return the word beside a field."""
-        return text_of(self.row(name), ".field-origin")
+        return self.row(name).origin
 
     def at(self) -> str:
         """Return the field with the focus."""

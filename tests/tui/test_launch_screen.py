@@ -26,6 +26,7 @@ from torchx_tui.tui.launch import preview, session
 from torchx_tui.tui.launch import work as launch_work
 from torchx_tui.tui.launch.form_editor import FormEditor
 from torchx_tui.tui.launch.screen import LaunchScreen
+from torchx_tui.tui.ui.dialog import AskDialog
 from torchx_tui.tui.ui.keys_screen import bindings_of
 
 JOB = '''
@@ -177,6 +178,19 @@ async def test_typing_replaces_the_value_of_an_entered_field(app):
         # A key that moves keeps the value, and goes on from there.
         await launch.press("shift+tab", "end", "5")
         await launch.has(steps="705")
+
+
+async def test_a_letter_lays_out_nothing(app):
+    async with launch_of(app, "utils.echo") as launch:
+        await launch.type(msg="a")
+        await launch.ready()
+        await launch.settled()
+        layouts = []
+        launch.screen.screen_layout_refresh_signal.subscribe(launch.form, layouts.append, immediate=True)
+        await launch.press("b")
+        await launch.shows("--msg ab", on="preview")
+        await launch.settled()
+        assert layouts == []
 
 
 async def test_another_schedulers_options_are_waited_for(app, scheduler, monkeypatch):
@@ -436,6 +450,37 @@ async def test_a_form_starts_from_its_last_launch(app):
         assert launch.preview() == "Same as the last launch"
 
 
+async def test_a_refused_launch_is_not_the_last_one(app, scheduler):
+    launch_before(app, "utils.echo", {"msg": "hi"})
+    record = app.runner.journal.record_intent(
+        build_app("utils.echo", {}), "local_cwd", "torchx", {}, origin=LaunchOrigin("utils.echo", {"msg": "refused"})
+    )
+    app.runner.journal.update(record, error="the disk is full")
+    async with launch_of(app, "utils.echo") as launch:
+        assert launch.value("msg") == "hi"
+
+
+async def test_an_argument_that_is_gone_is_named(app, component_file):
+    component_file.write(JOB)
+    launch_before(app, component_file.name("job"), {"data": "x", "lr": "0.5"})
+    component_file.write(JOB.replace("lr: float", "rate: float").replace("str(lr)", "str(rate)"))
+    async with jobs_of(app) as table:
+        await table.edit()
+        await table.shows("jobs.py:job no longer has lr: the value is left out")
+
+
+async def test_quitting_a_form_with_typed_values_asks(app):
+    async with launch_of(app, "utils.echo") as launch:
+        await launch.type(msg="half")
+        await launch.dialog(AskDialog, "ctrl+q")
+        assert "What you typed into the form is not kept." in launch.dialog_text()
+        await launch.back("escape")
+        assert launch.value("msg") == "half"
+        await launch.dialog(AskDialog, "ctrl+q")
+        await launch.press("y")
+        await launch.until(lambda: app.return_code == 0, "the end")
+
+
 # Widths
 
 
@@ -532,6 +577,20 @@ async def test_the_field_with_the_focus_stays_in_sight(app, scheduler):
         await launch.press("x")
         await launch.until(lambda: fields.size.height < height, "the warnings")
         await launch.until(lambda: fields.region.contains_region(row.region), "the field again")
+
+
+async def test_letters_typed_while_a_form_opens_are_for_its_first_field(app, monkeypatch):
+    opens, names = threading.Event(), app.runner.scheduler_names
+    async with launch_of(app) as launch:
+        launch.set_search("utils.echo")
+        await launch.finds("utils.echo")
+        monkeypatch.setattr(app.runner, "scheduler_names", lambda: (opens.wait(PATIENCE), names())[1])
+        await launch.press("enter", *"sh", "enter")
+        assert launch.highlighted() == "utils.echo"
+        opens.set()
+        await launch.opened()
+        await launch.has(msg="sh")
+        assert (launch.component(), launch.search()) == ("utils.echo", "utils.echo")
 
 
 async def test_keys_typed_before_the_form_reach_no_list(app, monkeypatch):

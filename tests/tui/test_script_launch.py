@@ -104,6 +104,30 @@ async def test_paths_and_modules_are_completed(script, text, whole):
     assert await ScriptSuggester().get_suggestion(text) == whole
 
 
+async def test_script_whose_name_begins_with_a_dash_is_run(app, script):
+    script.with_name("-dash.py").write_text(SCRIPT)
+    async with launch_of(app) as launch:
+        await launch.press("minus", *"dash.py")
+        await launch.finds("./-dash.py")
+        await launch.choose()
+        await launch.ready()
+        assert "torchx-tui run --scheduler local_cwd ./-dash.py" in " ".join(launch.preview().split())
+        launch.editor.preview.show("dry run")
+        await launch.shows("python ./-dash.py", on="preview")
+
+
+async def test_script_with_a_long_name_is_cut(app, script):
+    name = f"{'long' * 50}.py"
+    script.rename(name)
+    async with launch_of(app, size=(80, 24)) as launch:
+        await launch.pick(name)
+        await launch.ready()
+        rows = launch.drawn().splitlines()
+        assert max(map(len, rows)) <= 80
+        assert rows[-1].startswith(" ctrl+s Submit")
+        assert any(row.startswith("▌lr ") for row in rows)
+
+
 # The form
 
 
@@ -174,5 +198,18 @@ async def test_script_with_many_arguments_has_a_form(app, scheduler, script):
     async with launch_of(app, "train.py") as launch:
         assert "! 303 more arguments without a field: give them in args" in launch.warnings()
         launch.editor.preview.show("dry run")
+        await launch.until(lambda: launch.form.row("argument", "args"), "its last row")
         launch.set("args", "--a399 x")
         await launch.shows("python train.py --a399 x", on="preview")
+
+
+async def test_many_arguments_are_mounted_behind_the_first(app, scheduler, script):
+    more = "".join(f'parser.add_argument("--a{number}")\n' for number in range(60))
+    script.write_text(SCRIPT.replace("if __name__", f"{more}if __name__"))
+    async with launch_of(app, "train.py") as launch:
+        assert launch.at() == "lr"
+        # The options and the later arguments come behind the first frame.
+        await launch.until(lambda: {"a59", "args", "log_dir"} <= {row.field.name for row in launch.form.rows})
+        names = [row.field.name for row in launch.form.rows]
+        assert names[-2:] == ["log_dir", "prepend_cwd"]
+        assert names[:63] == ["lr", "out", "optimizer", *(f"a{number}" for number in range(60))]

@@ -67,8 +67,12 @@ class Described:
 
     @property
     def last(self) -> LaunchRecord | None:
-        """The newest launch from a form, with whose values the form is filled; not of a sweep or the shell."""
-        return next((launch for launch in self.launches if not (launch.group or launch.in_shell)), None)
+        """The newest launch from a form that the backend accepted: the form is filled with its values.
+
+        Launches of a sweep are not: each has one value of a list, and the form keeps what it had before. Neither are
+        those of the shell.
+        """
+        return next((one for one in self.launches if not (one.group or one.in_shell or one.error)), None)
 
 
 class ComponentChooser(OnDashboard, Horizontal):

@@ -90,8 +90,8 @@ def find_named(name: str) -> tuple[str, ComponentSummary]:
     try:
         key = component_key(name)
         found = listed_by_key(key)
-        # As it is listed, unless it is of another folder.
-        return key, replace(found, name=min(name, found.name, key=len))
+        # As it is listed, unless it is of another folder. A name that begins with a dash is no argument.
+        return key, replace(found, name=min(name, found.name, key=lambda one: (one.startswith("-"), len(one))))
     except Exception as failure:  # a path can be typed in any way
         kind: ComponentKind = "script" if is_script_name(name) else "file"
         return name, ComponentSummary(name, kind, Path(), 0, error=describe_error(failure))

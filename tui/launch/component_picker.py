@@ -75,6 +75,8 @@ class ComponentPicker(Pane):
         # Enter was pressed before the list came, or before the component that is typed was found.
         self._is_chosen_next = False
         self._unknown = ""
+        # The search while a form opens.
+        self._held: str | None = None
         # The component that is typed, by its key.
         self._named: dict[str, ComponentSummary] = {}
 
@@ -147,8 +149,24 @@ class ComponentPicker(Pane):
     def on_resize(self) -> None:
         self._draw(keep=True)
 
+    def hold(self) -> None:
+        """Leave the list as it is until `release`: what is typed is for the form that opens."""
+        if self._held is None:
+            self._held = self.search.value
+
+    def release(self) -> str:
+        """Follow the search again, as it was; return what was typed since `hold`."""
+        held, self._held = self._held or "", None
+        typed = self.search.value
+        with self.prevent(Input.Changed):
+            self.search.value = held
+        return typed.removeprefix(held) if typed.startswith(held) else ""
+
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
+        # An event may be older than the present text.
+        if self._held is not None or event.value != self.search.value:
+            return
         self._has_moved = self._is_chosen_next = False
         name, self._named = event.value.strip(), {}
         is_named = ":" in name or is_script_name(name)
@@ -160,6 +178,8 @@ class ComponentPicker(Pane):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Choose the highlighted component."""
         event.stop()
+        if self._held is not None:
+            return
         self._is_chosen_next = bool(event.value.strip()) or self.highlighted is not None
         self._choose_next()
 

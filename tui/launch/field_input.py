@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from textual import events
+from textual.geometry import Size
+from textual.reactive import reactive
 from textual.suggester import Suggester, SuggestFromList
+from textual.widgets import Input
 
 from ...backends.shared.secrets import is_secret, mask_text
 from ...components.finder import SUFFIXES
@@ -23,11 +26,17 @@ _MOST_ENTRIES = 5_000
 class FieldInput(DrawnInput):
     """One line. Texts of secret fields are never shown, and pairs such as ``HF_TOKEN=x`` only with the focus."""
 
+    # Its width is the column's: another text needs no layout, which takes 0.1 ms for each widget of the screen.
+    virtual_size = reactive(Size(0, 0))
+
     def __init__(self, name: str, text: str, placeholder: str = "") -> None:
         # Before the constructor of Input, which draws.
         self._field_name = name
         self._instead = ""
-        super().__init__(text, compact=True, placeholder=placeholder, password=is_secret(name))
+        # Each class that the constructor adds would style it once more: `-valid` by its validation, and this one.
+        super().__init__(text, placeholder, password=is_secret(name), validate_on=())
+        self.set_reactive(Input.compact, True)
+        self.update_classes({"-textual-compact": True}, update=False)
         self.cursor_blink = False
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from textual import events
+from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -34,8 +34,10 @@ if TYPE_CHECKING:
 
 _ARGUMENTS, _OPTIONS, _ROLES = "argument-rows", "option-rows", "role-rows"
 _ROLE_FIELDS = "replicas, image, resources, environment, mounts, retries, workspace or program"
-# A thousand fields take minutes to lay out.
+# A thousand fields take seconds to lay out.
 _MOST_ROWS = 100
+# More rows of arguments than a screen shows are mounted in steps, with seconds between them for keys.
+_FIRST_ROWS, _ROWS_A_STEP, _PAUSE = 30, 10, 0.05
 # Warnings about a script that are shown below the form.
 _MOST_UNREAD = 2
 
@@ -147,8 +149,31 @@ class LaunchForm(Vertical):
         fields = [field for field in model.section(ARGUMENT) if not field.is_of_launch]
         late = [field for field in fields[_MOST_ROWS:] if field.is_given or field.error or field.editor == "words"]
         self._left_out = len(fields[_MOST_ROWS:]) - len(late)
-        await self._mount_rows(_ARGUMENTS, [*fields[:_MOST_ROWS], *late])
-        await self._mount_options(model)
+        shown = [*fields[:_MOST_ROWS], *late]
+        # The first error gets the focus.
+        first_error = next((number for number, field in enumerate(shown, 1) if field.error), 0)
+        first = max(_FIRST_ROWS, first_error)
+        await self._mount_rows(_ARGUMENTS, shown[:first])
+        if shown[first:]:
+            await self._mount_rows(_OPTIONS, ())
+            self.call_after_refresh(self._mount_others, model, shown[first:])
+        else:
+            await self._mount_options(model)
+
+    @work(group="rows", exclusive=True, exit_on_error=False)
+    async def _mount_others(self, model: FormModel, fields: Sequence[Field]) -> None:
+        await asyncio.sleep(_PAUSE)
+        if self._model is model:
+            await self.show_options(model)
+        for start in range(0, len(fields), _ROWS_A_STEP):
+            await asyncio.sleep(_PAUSE)
+            await self._mount_whole(self._add_arguments(model, fields[start : start + _ROWS_A_STEP]))
+
+    async def _add_arguments(self, model: FormModel, fields: Sequence[Field]) -> None:
+        if self._model is model:
+            rows = [FieldRow(field) for field in fields]
+            self._rows[_ARGUMENTS] += rows
+            await self.query_one(f"#{_ARGUMENTS}").mount_all(rows)
 
     async def _mount_options(self, model: FormModel) -> None:
         self._options_rule.info = Text(backend_word(model.scheduler, long=True))
@@ -208,7 +233,8 @@ class LaunchForm(Vertical):
         """Focus the first field with an error, else the first field."""
         rows = self.rows
         chosen = next((row for row in rows if row.field.error), rows[0] if rows else None)
-        (chosen.input if chosen else self.scheduler).focus()
+        # At once: its help takes a part of the first frame.
+        self.screen.set_focus(chosen.input if chosen else self.scheduler)
 
     # Help
 

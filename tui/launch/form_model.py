@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -58,6 +58,7 @@ class FormModel:
         unknown: the fields of that AppDef that its backend does not report, by role.
         scheduler: the chosen scheduler's name.
         lost: changes of an earlier launch to roles that the app does not have now.
+        lost_arguments: arguments with a value, typed or of an earlier launch, that the component does not have now.
         ignores_config: whether `.torchxconfig` is ignored.
         profile: the profile in force; empty for none.
     """
@@ -67,6 +68,7 @@ class FormModel:
     unknown: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
     scheduler: str = ""
     lost: list[str] = dataclasses.field(default_factory=list)
+    lost_arguments: list[str] = dataclasses.field(default_factory=list)
     ignores_config: bool = False
     profile: str = ""
 
@@ -148,6 +150,7 @@ class FormModel:
                 field.take(record.workspace, origin)
             elif field.section == ARGUMENT and field.name in record.arguments:
                 field.take(given_text(record.arguments[field.name], field), origin)
+        self._lose(name for name, value in record.arguments.items() if plain_text(value))
         self.fill_cfg(record.cfg, origin)
         self._pending = {role: dict(texts) for role, texts in record.overrides.items()}
         self._apply_pending()
@@ -181,7 +184,13 @@ class FormModel:
                 field.take(text, Origin.TYPED)
             elif role := role_of(section):
                 self._pending.setdefault(role, {})[name] = text
+        self._lose(name for section, name in draft.fields if section == ARGUMENT)
         self._derive()
+
+    def _lose(self, names: Iterable[str]) -> None:
+        """Note arguments that the component does not have now."""
+        lost = [name for name in names if self.get(ARGUMENT, name) is None]
+        self.lost_arguments = list(dict.fromkeys([*self.lost_arguments, *lost]))
 
     def drop_given(self) -> None:
         """Reset the fields that config or a profile filled."""

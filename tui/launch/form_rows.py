@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from rich.cells import cell_len
+from rich.text import Text as RichText
+from textual.containers import Vertical
+from textual.geometry import Size
 from textual.message import Message
+from textual.reactive import reactive
 from textual.widgets import Input
 
 from ...logs.text.sanitize import plain
+from ..format import cut
 from ..ui.choice_field import ChoiceField
+from ..ui.drawing import guard_render
 from ..ui.palette import STYLES, Text
-from ..ui.steady_static import SteadyStatic
 from ..ui.theme import glyphs_of
 from .field_input import FieldInput
 from .form_field import COMPUTED, MOST_SIDE_BY_SIDE, Field, Origin
+
+# Cells of a label, and on a narrow screen; of the origin with its gap; and lines of an error.
+_LABEL, _WIDE_LABEL, _ORIGIN, _MOST_LINES = 20, 34, 11, 4
 
 
 @dataclass
@@ -28,26 +35,29 @@ class FieldChanged(Message):
 
 
 class FieldRow(Vertical):
-    """A field of the form, drawn as it is at each `refresh_field`."""
+    """A field of the form. It draws label, origin and error around its input: a form has hundreds of rows."""
 
     DEFAULT_CSS = "FieldRow { height: auto; width: 1fr; }"
 
+    # Textual lays out a second time for each container whose size is new.
+    virtual_size = reactive(Size(0, 0))
+
     def __init__(self, field: Field) -> None:
-        super().__init__()
-        self.field = field
-        self._label = SteadyStatic(classes="field-label")
-        self._origin = SteadyStatic(classes="field-origin")
-        self._error = SteadyStatic(classes="field-error")
-        # The last text that was set or reported. An input reports its initial text as a change, perhaps after the
-        # form has set another one.
-        self._reported = field.text
         self.input: FieldInput | ChoiceField
         if field.choices and len(field.choices) <= MOST_SIDE_BY_SIDE and not field.is_swept:
             self.input = ChoiceField(field.offered, field.text, words={"": "none"})
         else:
-            self.input = FieldInput(field.name, field.text, "" if field.required else "none")
+            # Its initial text is no change.
+            with self.prevent(Input.Changed):
+                self.input = FieldInput(field.name, field.text, "" if field.required else "none")
+        # Styled together with it: composed later, it would cost as much again.
+        super().__init__(self.input)
+        self.field = field
+        # The last text that was set or reported.
+        self._reported = field.text
+        self._drawn: tuple[object, ...] = ("",)
         self.display = not field.is_hidden
-        # Before it is mounted: each later class styles its parts again.
+        # Before it is mounted: each later class styles its input again.
         self.update_classes(self._marks, update=False)
 
     @property
@@ -60,34 +70,73 @@ class FieldRow(Vertical):
         is_default = field.origin is Origin.DEFAULT and field.default_word in (Origin.DEFAULT.word, COMPUTED)
         return bool(field.from_other[0]) or (is_default and not field.required)
 
-    def compose(self) -> ComposeResult:
-        with Horizontal(classes="field-line"):
-            yield self._label
-            yield self.input
-            yield self._origin
-        yield self._error
-
     def on_mount(self) -> None:
+        self._place_input()
         self.show_known()
         self.refresh_field()
 
-    def refresh_field(self) -> None:
-        """Draw label, origin and error."""
+    def on_resize(self) -> None:
+        self._place_input()
+
+    def _place_input(self) -> None:
+        self.input.styles.margin = (0, _ORIGIN, 0, self._label_width)
+
+    @property
+    def _label_width(self) -> int:
+        most = _LABEL if self.screen.has_class("-narrow") else _WIDE_LABEL
+        return min(max(cell_len(self._label) + 1, _LABEL), most)
+
+    @property
+    def _label(self) -> str:
+        return f" {self.field.name}{' *' if self.field.required else ''}"
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return 1 + len(self._error_lines(width))
+
+    @property
+    def error(self) -> str:
+        """The error that is shown; "required" only with the focus."""
+        error = self.field.error
+        return error if self.input.has_focus or error != "required" else ""
+
+    def _error_lines(self, width: int) -> list[RichText]:
+        if not self.error:
+            return []
+        text = Text(f"{glyphs_of(self.app).bad} {plain(self.error)}", STYLES.removed)
+        return list(text.wrap(self.app.console, max(1, width - _LABEL - 2)))[:_MOST_LINES]
+
+    @guard_render
+    def render(self) -> Text:
         glyphs, field, focused, quiet = glyphs_of(self.app), self.field, self.input.has_focus, self._is_quiet
         style = f"bold {STYLES.text}" if focused else STYLES.faint if quiet else STYLES.text
-        label = Text(glyphs.focus_bar if focused else " ", STYLES.accent, no_wrap=True, end="")
-        label.append(field.name, style)
-        label.append(" *" if field.required else "", STYLES.accent)
-        self._label.show(label)
-        self._origin.show(Text(self._origin_word(), STYLES.faint if quiet else STYLES.muted))
+        line = Text(glyphs.focus_bar if focused else " ", STYLES.accent, end="")
+        line.append(field.name, style)
+        line.append(" *" if field.required else "", STYLES.accent)
+        line.truncate(self._label_width - 1, overflow="ellipsis")
+        line.pad_right(self.size.width - _ORIGIN + 2 - line.cell_len)
+        origin = cut(plain(self.origin), _ORIGIN - 2, glyphs.cut)
+        line.append(origin, STYLES.faint if quiet else STYLES.muted)
+        for error in self._error_lines(self.size.width):
+            line.append(f"\n{' ' * (_LABEL + 1)}").append_text(error)
+        return line
+
+    def refresh_field(self) -> None:
+        """Draw label, origin and error as they are now."""
+        field = self.field
+        origin = field.origin, field.text, field.several, field.from_other
+        shown = self.error, field.error, field.is_hidden, self.input.has_focus, *origin
+        if shown == self._drawn:
+            return
+        self.refresh(layout=shown[0] != self._drawn[0])
+        self._drawn = shown
         if isinstance(self.input, FieldInput):
             self.input.show_instead(field.from_other[0])
-        self._error.display = bool(field.error) and (focused or field.error != "required")
-        self._error.show(Text(f"{glyphs.bad} {plain(field.error)}", STYLES.removed))
         self.update_classes(self._marks)
         self.display = not field.is_hidden
 
-    def _origin_word(self) -> str:
+    @property
+    def origin(self) -> str:
+        """Where the text comes from, in a word."""
         field = self.field
         derived, source = field.from_other
         if derived:
@@ -112,7 +161,9 @@ class FieldRow(Vertical):
                 self.input.complete_from(field.known or field.choices)
             elif field.is_file:
                 self.input.complete_paths()
-        if self.input.value != field.text:
+        # What was typed a moment ago has not reached the field yet.
+        is_edited = self.input.has_focus and bool(self.input.value)
+        if self.input.value != field.text and not is_edited:
             self.set_text(field.text)
 
     def on_input_changed(self, event: Input.Changed) -> None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
-from textual.widgets import Static
 
 from ...logs.text.sanitize import plain
 from ..format import bytes_words, count
 from ..ui.palette import STYLES, Text
 from ..ui.pane import Pane
+from ..ui.steady_static import SteadyStatic
 from ..ui.theme import glyphs_of
 from ..ui.title_rule import tabs_text
 from ..ui.yaml_text import indented, yaml_text
@@ -36,7 +36,7 @@ class Preview(Pane):
 
     def __init__(self) -> None:
         super().__init__(id="preview")
-        self._content = Static(markup=False)
+        self._content = SteadyStatic()
         self.body = VerticalScroll(self._content, id="preview-body")
         self._tab = TABS[0]
         self._session: LaunchSession | None = None
@@ -85,7 +85,7 @@ class Preview(Pane):
         if (make, *inputs, width) != self._drawn:
             self._drawn = (make, *inputs, width)
             text = make(*inputs)
-            self._content.update(indented(text, width) if shown in _WRAPPED else text)
+            self._content.show(indented(text, width) if shown in _WRAPPED else text)
 
     def on_resize(self) -> None:
         self._draw()

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textual import on, work
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
@@ -29,6 +29,7 @@ from ..ui.palette import STYLES, Text
 from ..ui.theme import now_of
 from .component_chooser import ComponentChooser
 from .component_picker import ComponentPicker
+from .field_input import FieldInput
 from .form_editor import FormEditor
 from .questions import sweep_dialog
 from .session import LaunchSession, Start
@@ -109,6 +110,12 @@ class LaunchScreen(BaseScreen):
             if (draft := model.draft()) is not None:
                 drafts[self._draft_key] = draft
 
+    def unsaved(self) -> str:
+        self.editor.take_typed()
+        model = self.editor.model
+        has_typed = model is not None and not self._submitting and model.draft() is not None
+        return "What you typed into the form is not kept." if has_typed else ""
+
     @property
     def is_picking(self) -> bool:
         """Whether a component is picked, rather than its form filled."""
@@ -120,10 +127,24 @@ class LaunchScreen(BaseScreen):
         self.chooser.set_class(not picking, "-chosen")
 
     def on_component_picker_chosen(self, message: ComponentPicker.Chosen) -> None:
-        self._open_form(message.component)
+        self.chooser.picker.hold()
+        self._open_chosen(message.component)
+
+    @work(group="open form", exclusive=True, exit_on_error=False)
+    async def _open_chosen(self, component: ComponentSummary) -> None:
+        try:
+            await self._open(component)
+        finally:
+            typed = self.chooser.picker.release()
+        # Letters that came before the form are for its first field.
+        if typed and isinstance(self.focused, FieldInput):
+            self.focused.post_message(events.Paste(typed))
 
     @work(group="open form", exclusive=True, exit_on_error=False)
     async def _open_form(self, component: ComponentSummary | None) -> None:
+        await self._open(component)
+
+    async def _open(self, component: ComponentSummary | None) -> None:
         runner, settings, start = self.dashboard.runner, self.dashboard.settings, self._start
         key = start.record.id if start.record else component.name if component else ""
         self._draft_key = "" if start.changes else key
@@ -142,7 +163,7 @@ class LaunchScreen(BaseScreen):
         self._show_step(picking=not is_open)
         if is_open:
             self.editor.form.focus_first()
-            if start.draft is not None:
+            if start.draft is not None and not session.model.lost_arguments:
                 self.dashboard.status.say("Filled with the values that you typed before")
         elif self.focused is None:
             self.chooser.picker.search.focus()

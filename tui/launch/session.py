@@ -159,7 +159,7 @@ class LaunchSession:
             trusted: a folder to trust before.
 
         Returns:
-            Mistakes in config, and the refusal of a file of another user.
+            Lost arguments and mistakes in config, and the refusal of a file of another user.
         """
         model, start = self.model, self._start
         loaded = await asyncio.to_thread(self._read, start.scheduler if first else scheduler, profile, trusted)
@@ -173,8 +173,10 @@ class LaunchSession:
         self._torchx, self.has_partitions = loaded.torchx, loaded.has_partitions
         # The new field may have another one.
         self.workspace, self.config_fault = "", ""
+        lost = [f"{model.doc.name} no longer has {', '.join(model.lost_arguments)}: the value is left out"]
+        lost = lost if first and model.lost_arguments else []
         if first and start.is_relaunch:
-            return list(resolve(defaults).problems), None
+            return [*lost, *resolve(defaults).problems], None
         resolved = resolve(defaults, loaded.scheduler, loaded.options, model.doc.name, model.doc)
         if first or refill:
             model.fill_given(ARGUMENT, resolved.arguments)
@@ -182,7 +184,7 @@ class LaunchSession:
         workspace = defaults.workspace()
         model.fill_given(LAUNCH, {"workspace": workspace} if workspace else {})
         self.config_fault, self.is_file_faulty = next(iter(resolved.faults), ""), bool(resolved.file_faults)
-        return list(resolved.problems), defaults.untrusted
+        return [*lost, *resolved.problems], defaults.untrusted
 
     def _read(self, scheduler: str, profile: str | None, trusted: Path | None) -> _Loaded:
         if trusted is not None:

@@ -72,6 +72,10 @@ class BaseScreen(PacedScreen, Screen[Any]):
         """Return what the status line says while there is no message, where it has a row of its own."""
         return Text()
 
+    def unsaved(self) -> str:
+        """Return a sentence about what is lost when the program ends now; empty for nothing."""
+        return ""
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Do nothing yet for a key that comes before the screen is there."""
         del action, parameters
