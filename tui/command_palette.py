@@ -14,7 +14,7 @@ from textual.command import CommandInput, CommandList, CommandPalette, Discovery
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.screen import Screen
-from textual.widgets import Input, LoadingIndicator
+from textual.widgets import Input
 
 from ..logs.text.sanitize import plain
 from .format import state_word
@@ -71,7 +71,6 @@ class CommandsScreen(PacedScreen, SearchedPalette):
                 yield CommandInput(placeholder=self.placeholder, select_on_focus=False)
             with Vertical(id="--results"):
                 yield Commands()
-                yield LoadingIndicator()
 
     def on_mount(self) -> None:
         """Take what is typed at once: the next key may be here already."""

@@ -145,6 +145,9 @@ class SearchedPalette(CommandPalette):
         """End the search that is under way."""
         self._cancel_gather_commands()
 
+    def _start_busy_countdown(self) -> None:
+        """Show no "Loading...": its timer may end after the search, and then that would stay."""
+
     # A search that goes on while the palette is removed finds its list gone: that ends the search, not the program.
     @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP, exit_on_error=False)
     async def _gather_commands(self, search_value: str) -> None:
