@@ -116,6 +116,8 @@ def test_a_package_that_hangs_holds_up_no_key_of_the_form(terminal, backend):
     open_form(app, "utils.sh")
     fill(app, {"h": "slow_host"})
     app.press("ctrl+c")
+    app.wait("Quit\\?")
+    app.press("y")
     began = time.monotonic()
     assert app.wait_for_end() == 0
     assert time.monotonic() - began < PATIENCE

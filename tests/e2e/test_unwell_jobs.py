@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from support.terminal import COMMAND
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -109,7 +109,7 @@ def test_what_is_wrong_is_said_and_nothing_else(launched, terminal):
     app.press("escape", "j", "enter")
     app.wait(r"! Loss is nan, [\d,]+ times")
     app.press("escape", "j", "enter")
-    app.wait("Stalled  since")
+    app.wait("Stalled  since", PAUSE_S + PATIENCE)
     # On a busy machine a step takes longer, and it is a while until somebody looks.
     sentence = r"No step for (?:(\d+)m )?(\d+)s, usually \d+(?:\.\d)?s; no replica prints anything"
     found = re.search(sentence, app.wait(sentence))

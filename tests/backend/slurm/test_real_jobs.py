@@ -437,7 +437,7 @@ def test_three_sessions_ask_the_controller_as_often_as_one(cluster, own_home):
     sessions[0].list()
     # The srun of an ending job asks the controller as well.
     cluster.run("scancel", "--me")
-    wait_until(lambda: not cluster.run("squeue", "--me", "--noheader"), "the end of the jobs before")
+    wait_until(lambda: not cluster.run("squeue", "--me", "--noheader"), "the end of the jobs before", 3 * PATIENCE)
     cluster.run("sdiag", "--reset")
     end = time.monotonic() + 61
     while time.monotonic() < end:
