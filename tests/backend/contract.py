@@ -180,7 +180,10 @@ class SchedulerContract:
 
     def test_describe_and_list_agree(self, jobs, scheduler):
         app_id = jobs.start("sleep 3600", replicas=2)
-        described, row = jobs.describe(app_id), jobs.row(app_id)
+        described = jobs.describe(app_id)
+        # The list may be a watch's, which is a moment behind the server's own answer.
+        wait_until(lambda: jobs.row(app_id).state == described.state, "the same state in the list")
+        row = jobs.row(app_id)
         for name in ("state", "name", "user", "submitted_at"):
             assert getattr(row, name) == getattr(described, name)
         if self.has_replica_counts:
@@ -190,7 +193,8 @@ class SchedulerContract:
         assert [len(status.replicas) for status in described.roles_statuses] == [2]
         assert [role.name for role in described.roles] == ["worker"]
         scheduler.cancel(app_id)
-        assert jobs.end(app_id).state == jobs.row(app_id).state == self.cancelled
+        assert jobs.end(app_id).state == self.cancelled
+        wait_until(lambda: jobs.row(app_id).state == self.cancelled, "the cancelled state in the list")
 
     def test_exists(self, jobs, scheduler):
         assert not scheduler.exists("no-such-app")

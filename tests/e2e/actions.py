@@ -36,7 +36,7 @@ def fill(terminal: Terminal, values: dict[str, str]) -> None:
 
 
 def go_to(terminal: Terminal, name: str) -> None:
-    """Walk to a field with tab: at once where it is on the screen, else field by field."""
+    """Walk to a field with tab: at once where it stands below the focused one on the screen, else field by field."""
     at_once = True
     for _ in range(60):
         text = terminal.text()
@@ -54,8 +54,9 @@ def go_to(terminal: Terminal, name: str) -> None:
             at_once = False
             continue
         terminal.press("tab")
-        # A moment lies between the end of one field's mark and the begin of the next one's.
-        terminal.wait(lambda _, here=here: focused_field(terminal) not in ("", here))
+        # A moment lies between the end of one field's mark and the begin of the next one's; a button has no mark.
+        with contextlib.suppress(AssertionError):
+            terminal.wait(lambda _, here=here: focused_field(terminal) not in ("", here), PATIENCE / 4)
     raise AssertionError(f"no field {name}:\n{terminal.text()}")
 
 

@@ -35,6 +35,8 @@ import torch.distributed as dist
 if __name__ == "__main__":
     dist.init_process_group("gloo")
     print(f"rank {dist.get_rank()} of {dist.get_world_size()}", flush=True)
+    # A rank that ends before the others are connected is a failure of the job.
+    dist.barrier()
     dist.destroy_process_group()
 """
 

@@ -25,6 +25,7 @@ from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch import preview, session
 from torchx_tui.tui.launch import work as launch_work
 from torchx_tui.tui.launch.form_editor import FormEditor
+from torchx_tui.tui.launch.form_rows import FieldRow
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.ui.dialog import AskDialog
 from torchx_tui.tui.ui.keys_screen import bindings_of
@@ -577,6 +578,22 @@ async def test_the_field_with_the_focus_stays_in_sight(app, scheduler):
         await launch.press("x")
         await launch.until(lambda: fields.size.height < height, "the warnings")
         await launch.until(lambda: fields.region.contains_region(row.region), "the field again")
+
+
+class RowThatPressesTab(FieldRow):
+    """A row that moves the focus before it has its place on the screen."""
+
+    def on_mount(self) -> None:
+        self.screen.focus_next()
+
+
+async def test_tab_leads_to_the_next_field_while_rows_come(app):
+    async with launch_of(app, "demo.train", (80, 20)) as launch:
+        names = [row.field.name for row in launch.form.rows]
+        first, second = launch.row(names[0]), launch.row(names[1])
+        await launch.until(lambda: first.input.has_focus, "the first field")
+        await first.parent.mount(RowThatPressesTab(first.field))
+        await launch.until(lambda: second.input.has_focus, "the second field")
 
 
 async def test_letters_typed_while_a_form_opens_are_for_its_first_field(app, monkeypatch):

@@ -60,6 +60,10 @@ class FieldRow(Vertical):
         # Before it is mounted: each later class styles its input again.
         self.update_classes(self._marks, update=False)
 
+    def allow_focus_children(self) -> bool:
+        # Textual sorts by position: a row that has none yet would be the next one of every field.
+        return super().allow_focus_children() and bool(self.virtual_region)
+
     @property
     def _marks(self) -> dict[str, bool]:
         return {"-error": bool(self.field.error), "-quiet": self._is_quiet}
