@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from support.waiting import PATIENCE, wait_until
+from support.waiting import CLUSTER_PATIENCE, PATIENCE, wait_until
 
 from torchx_tui.backends.abilities import DescribesCluster, DescribesNatively, KeepsLogFiles, RunsCommands, StreamsLogs
 from torchx_tui.backends.api import DescribeAppResponse, Scheduler, Stream
@@ -52,7 +52,7 @@ class Jobs:
     def start(self, script: str, replicas: int = 1) -> str:
         """Launch an app and wait until it runs; return its id."""
         app_id = self.submit(script, replicas)
-        wait_until(lambda: self.describe(app_id).state == AppState.RUNNING, f"the start of {app_id}")
+        wait_until(lambda: self.describe(app_id).state == AppState.RUNNING, f"the start of {app_id}", CLUSTER_PATIENCE)
         return app_id
 
     def finish(self, script: str, replicas: int = 1) -> str:
@@ -63,7 +63,7 @@ class Jobs:
 
     def end(self, app_id: str) -> DescribeAppResponse:
         """Wait for an app's end."""
-        wait_until(lambda: self.describe(app_id).state in FINAL, f"the end of {app_id}")
+        wait_until(lambda: self.describe(app_id).state in FINAL, f"the end of {app_id}", CLUSTER_PATIENCE)
         return self.describe(app_id)
 
     def describe(self, app_id: str) -> DescribeAppResponse:
@@ -136,7 +136,7 @@ class SchedulerContract:
             seen.append(state)
             return state in FINAL
 
-        wait_until(ends, f"the end of {app_id}")
+        wait_until(ends, f"the end of {app_id}", CLUSTER_PATIENCE)
         assert seen[-1] == AppState.SUCCEEDED
         timeline = jobs.describe(app_id).timeline
         assert all(may_follow(before.state, after.state) for before, after in pairwise(timeline)), timeline

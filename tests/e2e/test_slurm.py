@@ -8,12 +8,9 @@ import subprocess
 
 import pytest
 from actions import fill, launch, open_form, submit
-from support.waiting import PATIENCE
+from support.waiting import CLUSTER_PATIENCE
 
 pytestmark = pytest.mark.slow
-
-# Seconds until a job or its step starts: those of other tests are on the cluster, too.
-QUEUED = 3 * PATIENCE
 
 
 def test_launch_read_and_cancel(terminal, slurm_cluster, tmp_path):
@@ -26,7 +23,7 @@ def test_launch_read_and_cancel(terminal, slurm_cluster, tmp_path):
     fill(app, {"args": "sh -c 'echo hello from a node; echo an aside >&2; sleep 600'"})
     submit(app)
     # A number is no name.
-    app.wait(r"Running\s+sh \d+", QUEUED)
+    app.wait(r"Running\s+sh \d+", CLUSTER_PATIENCE)
     app.wait("hello from a node")
     app.wait("an aside")
     app.press("x")
@@ -43,7 +40,7 @@ def test_four_replicas_on_two_nodes(terminal, slurm_cluster, tmp_path):
     app.wait("No jobs yet|Asking|STATE")
     values = {"steps": "600", "num_replicas": "4", "step_seconds": "0.5", "image": str(tmp_path)}
     launch(app, "demo.train", {**values, "nodes": "2", "sbatch_args": "--ntasks-per-node=2"})
-    app.wait(r"Running +demo-train\S* \d+ +slurm +4/4", QUEUED)
+    app.wait(r"Running +demo-train\S* \d+ +slurm +4/4", CLUSTER_PATIENCE)
     app.wait(lambda text: all(re.search(rf"^.*\b{k}[│┆].*step", text, re.MULTILINE) for k in range(4)))
     app.press("enter")
     app.wait("─ Replicas")
@@ -80,9 +77,9 @@ def test_a_script_of_ones_own(terminal, slurm_cluster, tmp_path):
     # Which of them, other jobs on the cluster say.
     app.wait("Slurm would start it at|Slurm gives no estimate of the start")
     submit(app)
-    app.wait(r"Running\s+own.sbatch \d+", QUEUED)
+    app.wait(r"Running\s+own.sbatch \d+", CLUSTER_PATIENCE)
     app.wait("config is a.yaml")
-    app.wait(r"a task[\s\S]*a task", QUEUED)
+    app.wait(r"a task[\s\S]*a task", CLUSTER_PATIENCE)
     (job_id,) = re.findall(r"Running\s+own.sbatch (\d+)", app.text())[:1]
 
     def shown(name: str) -> str:
@@ -127,7 +124,7 @@ def test_an_array_of_20_tasks_two_at_once(terminal, slurm_cluster, tmp_path):
     app.wait("No jobs yet|Asking|STATE")
     open_form(app, "sweep.sbatch")
     submit(app)
-    app.wait(r"Running\s+sweep.sbatch \d+", QUEUED)
+    app.wait(r"Running\s+sweep.sbatch \d+", CLUSTER_PATIENCE)
     # The tasks that end make room for others; two run at once.
     app.wait("4 done, 2 running, 14 pending: its array runs as many")
     app.press("enter")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.waiting import wait_until
+from support.waiting import CLUSTER_PATIENCE, wait_until
 
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs.handles import parse_app_handle
@@ -27,4 +27,4 @@ def reached(runner: Runner, handle: str, *states: AppState, running: int | None 
         count = sum(one.state is AppState.RUNNING for role in found.roles_statuses for one in role.replicas)
         return found if running in (None, count) else None
 
-    return wait_until(described, f"{handle}: {states}")
+    return wait_until(described, f"{handle}: {states}", CLUSTER_PATIENCE)

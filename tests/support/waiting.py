@@ -25,6 +25,9 @@ PATIENCE = 20.0 * _slowness()
 TORCH_PATIENCE = 4 * PATIENCE
 """Seconds to wait for processes that import torch, for which each needs several seconds of CPU time."""
 
+CLUSTER_PATIENCE = 3 * PATIENCE
+"""Seconds to wait for a job on a cluster on which the jobs of other tests run as well."""
+
 NEVER = 3600.0
 """Seconds that no test takes: the value of a limit of the product that must not be reached."""
 

@@ -15,7 +15,7 @@ from support.docker_registry import free_port
 from support.services import NoServiceError
 from support.slurm_cluster import HAS_MEMORY_LIMITS, OwnSlurm, private_slurm
 from support.terminal import Terminal
-from support.waiting import PATIENCE, TORCH_PATIENCE, wait_until
+from support.waiting import CLUSTER_PATIENCE, PATIENCE, TORCH_PATIENCE, wait_until
 
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
@@ -50,7 +50,7 @@ def in_state(slurm: SlurmScheduler, app_id: str, *states: AppState) -> DescribeA
         return described if described.state in states else None
 
     try:
-        return wait_until(look, f"{app_id} is {states}")
+        return wait_until(look, f"{app_id} is {states}", CLUSTER_PATIENCE)
     except AssertionError as error:
         known = [run(command).out for command in (["scontrol", "show", "job", app_id], ["sinfo", "-R"])]
         raise AssertionError("\n".join([str(error), *known])) from error
@@ -270,7 +270,7 @@ def test_accounting_knows_what_has_left_the_queue(real, cluster):
     end_of(real, app_id)
     # The controller forgets it, see MinJobAge.
     listed = lambda: cluster.run("squeue", "-h", "-t", "all", "-o", "%i").split()  # noqa: E731
-    wait_until(lambda: app_id not in listed(), "it is gone", 4 * PATIENCE)
+    wait_until(lambda: app_id not in listed(), "it is gone", CLUSTER_PATIENCE)
     later = SlurmScheduler("torchx", quick_interval=0.2)
     described = later.describe(app_id)
     assert described is not None
@@ -410,7 +410,7 @@ def test_the_controller_is_away_for_a_while(real, cluster):
         wait_until(lambda: real.list() and False, "the outage")
     cluster.start()
     # The job starts 200 processes, which takes 20 seconds where nothing else runs.
-    end = wait_until(lambda: _described(real, app_id), "the end", 4 * PATIENCE)
+    end = wait_until(lambda: _described(real, app_id), "the end", CLUSTER_PATIENCE)
     assert end.state is AppState.SUCCEEDED
     reader.join(PATIENCE)
     assert told == [f"{number}\n" for number in range(1, 201)]
@@ -437,7 +437,7 @@ def test_three_sessions_ask_the_controller_as_often_as_one(cluster, own_home):
     sessions[0].list()
     # The srun of an ending job asks the controller as well.
     cluster.run("scancel", "--me")
-    wait_until(lambda: not cluster.run("squeue", "--me", "--noheader"), "the end of the jobs before", 3 * PATIENCE)
+    wait_until(lambda: not cluster.run("squeue", "--me", "--noheader"), "the end of the jobs before", CLUSTER_PATIENCE)
     cluster.run("sdiag", "--reset")
     end = time.monotonic() + 61
     while time.monotonic() < end:

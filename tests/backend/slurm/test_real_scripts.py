@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.waiting import wait_until
+from support.waiting import CLUSTER_PATIENCE, wait_until
 
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.types import DescribeAppResponse
@@ -25,7 +25,7 @@ def ended(slurm: SlurmScheduler, app_id: str) -> DescribeAppResponse:
         described = slurm.describe(app_id)
         return described if described is not None and is_terminal(described.state) else None
 
-    return wait_until(look, f"the end of {app_id}")
+    return wait_until(look, f"the end of {app_id}", CLUSTER_PATIENCE)
 
 
 def test_steps_are_replicas(real, cluster, tmp_path):
@@ -43,7 +43,7 @@ def test_steps_are_replicas(real, cluster, tmp_path):
         }
         return told if len(told) == 3 and all(state is not AppState.RUNNING for state, _ in told["step1"]) else None
 
-    told = wait_until(look, "the steps")
+    told = wait_until(look, "the steps", CLUSTER_PATIENCE)
     assert told["step0"] == [(AppState.SUCCEEDED, 0)]
     # What each task exited with is read from srun's messages.
     assert told["step1"] == [(AppState.FAILED, 3)] * 2
