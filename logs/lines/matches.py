@@ -303,13 +303,18 @@ class Matches:
                     places[bisect_left(places, nearest) : bisect_right(places, farthest)] = found
                 self._tails[file] = key, row.end
 
-    def _search(self, rows: Iterable[IndexRow]) -> Iterator[int]:
-        """Yield the places of the matching lines of segments, in no order."""
+    def _search(self, rows: Iterable[IndexRow]) -> list[int]:
+        """Return the places of the matching lines of segments, in no order."""
+        places: list[int] = []
         for run in _adjoining(rows):
             text, ends = self._shown(run)
-            # The place of the block's first byte, if it were in the segment of the match.
-            bases = [(row.first << _OFFSET_BITS) - start for row, start in zip(run, (0, *ends), strict=False)]
-            yield from (bases[bisect_right(ends, start)] + start for start in self._starts(text))
+            starts, begin = self._starts(text), 0
+            for row, end in zip(run, ends, strict=True):
+                # The place of the block's first byte, if it were in this segment.
+                base = (row.first << _OFFSET_BITS) - begin
+                places += [base + start for start in starts[bisect_left(starts, begin) : bisect_left(starts, end)]]
+                begin = end
+        return places
 
     def _shown(self, run: Sequence[IndexRow]) -> tuple[bytes, list[int]]:
         """Return the lines of adjoining segments as shown, each with a line feed, and the end of each segment's."""
@@ -331,15 +336,15 @@ class Matches:
         texts = [shown_block(part) + b"\n" * (not part.endswith(b"\n")) for part in parts]
         return b"".join(texts), list(accumulate(map(len, texts)))
 
-    def _starts(self, text: bytes) -> Iterable[int]:
-        """Return the offsets of the lines that pass all rules."""
+    def _starts(self, text: bytes) -> list[int]:
+        """Return the offsets of the lines that pass all rules, in order."""
         if len(self.rules) == 1 and self.rules[0].keep:
             return self.rules[0].pattern.starts(text)
         starts = set(accumulate((len(line) + 1 for line in text.split(b"\n")[:-2]), initial=0))
         for pattern, keep in self.rules:
             found = pattern.starts(text)
             starts = starts.intersection(found) if keep else starts.difference(found)
-        return starts
+        return sorted(starts)
 
 
 def _adjoining(rows: Iterable[IndexRow]) -> Iterator[list[IndexRow]]:

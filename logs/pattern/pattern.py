@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -78,7 +78,7 @@ class Pattern:
         found = (match.span() for match in islice(self.compiled.finditer(text), _MAX_SPANS))
         return [(start, end) for start, end in found if start < end]
 
-    def starts(self, block: bytes) -> Iterable[int]:
+    def starts(self, block: bytes) -> list[int]:
         """Return the offsets of the matching lines of a block, in order.
 
         Args:
@@ -90,20 +90,21 @@ class Pattern:
             return self._starts(block, self.parts[0], self.literal)
         return sorted({start for part in self.parts for start in self._starts(block, part, None)})
 
-    def _starts(self, block: bytes, expression: Any, literal: bytes | None) -> Iterator[int]:
+    def _starts(self, block: bytes, expression: Any, literal: bytes | None) -> list[int]:
+        starts: list[int] = []
         position = gap = 0
         while position < len(block):
             if literal and 0 < gap < _DENSE_GAP:
                 text = block.lower() if self.ignore_case else block
                 found = re.compile(re.escape(literal) + b".*").finditer(text, position)
-                yield from [block.rfind(b"\n", 0, match.start()) + 1 for match in found]
-                return
+                return starts + [block.rfind(b"\n", 0, match.start()) + 1 for match in found]
             match = expression.search(block, position)
             if match is None or (at := match.start()) == len(block):
-                return
+                break
             gap = at - position + 1
-            yield block.rfind(b"\n", 0, at) + 1
+            starts.append(block.rfind(b"\n", 0, at) + 1)
             position = block.find(b"\n", at) + 1 or len(block)
+        return starts
 
 
 def parse_pattern(
