@@ -5,24 +5,26 @@ A subclass of `Scheduler` has an ability by defining its methods; it need not de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from ..logs.source.stream import Cursor, LogStream
-from ..specs.roles import AppDef
-from .shared.bounded_command import CommandOutput
-from .types import (
-    Alternative,
-    ClusterStatus,
-    Finding,
-    JobAction,
-    NameFault,
-    PartitionStatus,
-    ReplicaUsage,
-    StartEstimate,
-    Stream,
-)
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from ..logs.source.stream import Cursor, LogStream
+    from ..specs.roles import AppDef
+    from .shared.bounded_command import CommandOutput
+    from .types import (
+        Alternative,
+        ClusterStatus,
+        Finding,
+        JobAction,
+        NameFault,
+        PartitionStatus,
+        ReplicaUsage,
+        StartEstimate,
+        Stream,
+    )
 
 
 @runtime_checkable
