@@ -19,11 +19,14 @@ import msgspec
 
 from ...base.errors import TorchXTuiError, describe_error
 from ...base.typed_data import convert
+from ...logs.source.stream import Cursor, LogStream  # noqa: F401
 from ...specs import errors
 from ...specs.errors import InvalidRunConfigException, SchedulerError
 from ...specs.roles import AppDef
 from ...specs.run_options import runopts
 from ...specs.serialize import appdef_from_dict, appdef_to_dict
+from .. import types
+from ..shared.bounded_command import CommandOutput  # noqa: F401
 from ..types import Capabilities, DescribeAppResponse
 
 logger = logging.getLogger(__name__)
@@ -182,7 +185,8 @@ def _decode_other(kind: Any, data: Any) -> Any:
     return options
 
 
-_hints = functools.cache(get_type_hints)
+# The modules of the contract import what they are annotated with for type checkers only.
+_hints = functools.cache(functools.partial(get_type_hints, localns={**vars(types), **globals()}))
 
 
 def decode_arguments(function: Callable[..., Any], data: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
