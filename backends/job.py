@@ -299,12 +299,9 @@ class _ReplicaStream:
 
     def connect(self, cursor: Cursor | None) -> LogStream:
         """Read on after a cursor."""
-        scheduler, replica = self._job.scheduler, (self._job.app_id, self._role_name, self._k)
-        if isinstance(scheduler, StreamsLogs):
-            return scheduler.log_stream(*replica, self._stream, cursor)
-        from .log_records import line_stream
+        from .log_records import open_stream
 
-        return line_stream(scheduler, *replica, self._stream, cursor, follow=True)
+        return open_stream(self._job.scheduler, self._job.app_id, self._role_name, self._k, self._stream, cursor)
 
     def is_final(self) -> bool:
         """Return whether the job has ended; one that its scheduler no longer knows has."""

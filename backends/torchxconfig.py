@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from ..specs.run_options import CfgVal, runopt, runopts
 
 
-_SCHEDULER, _OPTION = "local_cwd", "log_dir"
-
-
 CONFIG_FILE = ".torchxconfig"
 CONFIG_VARIABLE = "TORCHXCONFIG"
 PLACEHOLDER = "#FIXME"
@@ -126,7 +123,7 @@ def _parse(text: str, path: str) -> Sections:
     sections: Sections = {}
     for section in parser.sections():
         values = sections.setdefault(section, {})
-        for key in {**parser.defaults(), **dict.fromkeys(parser.options(section))}:
+        for key in parser.options(section):
             line = lines.get((section, key)) or lines.get((parser.default_section, key), 0)
             try:
                 value = parser.get(section, key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Hashable, Mapping, Sequence
@@ -10,8 +11,10 @@ from typing import NamedTuple
 
 from cachetools import TLRUCache
 
-from ...specs.errors import BackendUnavailableError
+from ...specs.errors import BackendUnavailableError, SchedulerError
 from .commands import TIMEOUT_S, Answer, failure, run
+
+logger = logging.getLogger(__name__)
 
 RETRY_S = 20.0
 """Seconds until Slurm is asked again after it could not be reached."""
@@ -96,6 +99,14 @@ class Client:
         if answer.code != 0:
             raise failure(command[0], answer)
         return answer.out
+
+    def ask_or_empty(self, command: Sequence[str], *, keep_s: float) -> str:
+        """Return what `ask` does, and nothing where the command failed: for what is only evidence."""
+        try:
+            return self.ask(command, keep_s=keep_s)
+        except SchedulerError as error:
+            logger.info("%s: %s", " ".join(command), error)
+            return ""
 
     def _keep(self, key: Hashable, answer: Answer, seconds: float) -> None:
         entry = _Entry(answer, seconds)

@@ -10,7 +10,7 @@ from ...base.timeouts import AwaitedCall
 from ...logs.text.sanitize import plain
 from ...specs.errors import SchedulerError
 from ..types import ClusterNode, ClusterStatus, pool_of
-from .cluster import ActiveJob, Cluster
+from .cluster import Cluster
 from .limits import limit_sentences
 from .values import expand_nodes
 
@@ -54,7 +54,7 @@ def cluster_status(cluster: Cluster, user: str, interval: float) -> ClusterStatu
             notes.append("limits are not known yet: accounting has not answered")
     except SchedulerError as error:
         notes.append(f"limits are not known: {error}")
-    waiting = Counter(name for job in active if job.state == "PENDING" for name in job.partitions)
+    waiting = Counter(name for job in active if job["state"] == "PENDING" for name in job["partition"].split(","))
     by_pool: dict[str, list[ClusterNode]] = {}
     for node in nodes:
         for pool in node.pools:
@@ -98,13 +98,13 @@ def _is_allowed(mine: set[str], allowed: str, denied: str) -> bool:
     return bool(mine - {*denied.split(",")} if allowed in _ANY else mine & {*allowed.split(",")})
 
 
-def _with_users(nodes: Iterable[ClusterNode], active: Iterable[ActiveJob]) -> list[ClusterNode]:
+def _with_users(nodes: Iterable[ClusterNode], active: Iterable[Mapping[str, str]]) -> list[ClusterNode]:
     """Return the nodes with the users of the jobs that have them."""
     users: dict[str, dict[str, None]] = {}
     for job in active:
-        if job.state != "PENDING":
-            for name in expand_nodes(job.nodes):
-                users.setdefault(name, {})[job.user] = None
+        if job["state"] != "PENDING":
+            for name in expand_nodes(job["nodes"]):
+                users.setdefault(name, {})[job["user"]] = None
     return [replace(node, users=(*users.get(node.name, ()),)[:_MAX_USERS]) for node in nodes]
 
 

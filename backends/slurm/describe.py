@@ -283,14 +283,15 @@ def _replica_status(app: App, replica: Replica, end: TaskEnd) -> ReplicaStatus:
 
 
 def _timeline(app: App) -> list[StateChange]:
-    changes: list[StateChange] = []
+    changes, latest = [], 0.0
     for state, at in (
         (AppState.PENDING, app.submitted_at),
         (AppState.RUNNING, app.started_at if app.state is not AppState.PENDING else None),
         (app.state, app.finished_at),
     ):
         if at is not None:
-            changes.append(StateChange(state, max(at, changes[-1].at) if changes else at))
+            latest = max(latest, at)
+            changes.append(StateChange(state, latest))
     return changes
 
 

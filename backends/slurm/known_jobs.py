@@ -168,7 +168,7 @@ class KnownJobs:
             if job_id not in jobs
         }
         self._left.update(left)
-        for job_id in [job_id for job_id in self._left if job_id in jobs]:
+        for job_id in self._left.keys() & jobs.keys():
             del self._left[job_id]
         is_unknown = any(
             not is_terminal(job.app_state) and answer.answered_at - (job.finished_at or 0.0) < _LAG_S

@@ -30,7 +30,7 @@ _WORDS = {
 }  # fmt: skip
 # The resources that a limit's name means, where they are called otherwise.
 _MEANT = {"memory": "mem", "nodes": "node", "gres": "gres/", "license": "license/", "bb": "bb/"}
-_PER = {"PerJob": "PJ", "PerUser": "PU", "PerAccount": "PA", "PerNode": "PN", "": ""}
+_PER = {"PerJob": "PJ", "PerUser": "PU", "PerAccount": "PA", "PerNode": "PN"}
 # Limits that one launch can exceed.
 _CHECKED = [Limit("", "Max", "wall", "", "PerJob")] + [
     Limit("", kind, what, time, per)
@@ -114,7 +114,7 @@ def exceeded_limits(job: Job, cluster: Cluster) -> Iterator[Exceeded]:
 
 def partition_faults(job: Job, cluster: Cluster) -> Iterator[Exceeded]:
     """Yield why the partition of a job never starts it; of several partitions it is enough that one fits."""
-    fields = cluster.partition(job.partition) if "," not in job.partition else {}
+    fields = cluster.show("partition", job.partition) if "," not in job.partition else {}
     name = f"the partition {plain(job.partition)}"
     if (state := fields.get("State", "UP")) != "UP":
         verdict = "it accepts jobs and starts none" if state == "DOWN" else f"{REFUSED}: it accepts no jobs"
@@ -170,10 +170,10 @@ def _limited(job: Job, cluster: Cluster, limit: Limit) -> Iterator[tuple[str, Ma
             yield f"the account {plain(account)}", fields
         return
     if job.qos:
-        yield f"the QOS {plain(job.qos)}", cluster.qos(job.qos, job.user, job.account)
-    name = cluster.partition(job.partition).get("QoS", "") if "," not in job.partition else ""
+        yield f"the QOS {plain(job.qos)}", cluster.qos([job.qos], job.user, job.account)[job.qos]
+    name = cluster.show("partition", job.partition).get("QoS", "") if "," not in job.partition else ""
     if name and name != job.qos:
-        yield f"the QOS {plain(name)} of the partition", cluster.qos(name, job.user, job.account)
+        yield f"the QOS {plain(name)} of the partition", cluster.qos([name], job.user, job.account)[name]
 
 
 def _describe(job: Job, name: str, whose: str, usage: Usage, limit: Limit, tres: str, asked: float) -> LimitUse:
@@ -217,7 +217,7 @@ def limit_sentences(cluster: Cluster, user: str, accounts: Mapping[str, Sequence
             if name == account and (factor := fields.get(_SHARES, "").rpartition("/")[2]):
                 yield f"fair share of the account {plain(account)}: {plain(factor)} of 1; a higher one starts sooner"
         if names:
-            found = cluster.several_qos(names, user, account)
+            found = cluster.qos(names, user, account)
             owners.update((f"the QOS {plain(name)}", fields) for name, fields in found.items())
     for whose, fields in owners.items():
         for name, value in fields.items():
@@ -256,15 +256,14 @@ def _usage(value: str, limit: Limit) -> tuple[Usage | None, str]:
 
 def _names(limit: Limit) -> list[str]:
     """Return the names that `scontrol show assoc_mgr` may have for a limit."""
-    end = _PER[limit.per]
     if "job" in limit.what:
-        name = f"{limit.kind}{'Submit' if limit.what.startswith('submit') else ''}Jobs"
-        return [f"{name}{end}"] if end else [name, f"{name}PU", f"{name}PA"]
-    if "wall" in limit.what or limit.what == "time":
-        return ["GrpWall" if limit.kind == "Grp" else "MaxWallPJ"]
-    if limit.kind == "Min":
-        return ["MinTRESPJ"]
-    name = f"{limit.kind}TRES{limit.time.replace('Minutes', 'Mins')}"
+        name, ends = "SubmitJobs" if limit.what.startswith("submit") else "Jobs", ["", "PU", "PA"]
+    elif "wall" in limit.what or limit.what == "time":
+        name, ends = "Wall", ["PJ"]
+    else:
+        name, ends = f"TRES{limit.time.replace('Minutes', 'Mins')}", ["PJ", "PU"]
     if limit.kind == "Grp":
-        return [name]
-    return [f"{name}{end}"] if end else [f"{name}PJ", f"{name}PU"]
+        ends = [""]
+    elif limit.per:
+        ends = [_PER[limit.per]]
+    return [f"{limit.kind}{name}{end}" for end in ends]
