@@ -148,7 +148,14 @@ class FileRecords:
         return self
 
     def __next__(self) -> Record:
-        return next(self._records)
+        record = next(self._records, None)
+        if record is None:
+            # Not by the generator: the garbage collector may end it while a thread holds the lock of open files.
+            self._reader.close()
+            for file in self._files:
+                file.close()
+            raise StopIteration
+        return record
 
     def close(self) -> None:
         """End the iteration; may be called again."""
@@ -186,32 +193,27 @@ class FileRecords:
     def _read(self, records: Iterable[Record]) -> Iterator[Record]:
         """Yield records, then what is added to the files, up to the log's end or `close`."""
         active_at = time.monotonic()
-        try:
-            while not self._closed.is_set():
-                for record in records:
-                    if self._closed.is_set():
-                        return
-                    yield record
-                # Asked before the files are read: a job that has ended then adds nothing.
-                is_over = not self._query.follow or self._ask_whether_ended()
-                polled = self._reader.poll()
-                if polled.notes:
-                    path = self._log.combined or self._log.stdout or self._log.stderr
-                    raise SchedulerError(f"the log was removed: {path}")
-                records = [self._record(segment) for segment in (*polled.grown, *polled.fresh) if segment.file]
-                if records:
-                    active_at = time.monotonic()
-                # The combined file lacks lines once its supervisor has died.
-                elif is_over or _is_past(self._query.until):
-                    if not is_over or not self._reader.begin_rest():
-                        return
-                else:
-                    quiet = time.monotonic() - active_at
-                    self._closed.wait(next(interval for limit, interval in _POLL_INTERVALS if quiet < limit))
-        finally:
-            self._reader.close()
-            for file in self._files:
-                file.close()
+        while not self._closed.is_set():
+            for record in records:
+                if self._closed.is_set():
+                    return
+                yield record
+            # Asked before the files are read: a job that has ended then adds nothing.
+            is_over = not self._query.follow or self._ask_whether_ended()
+            polled = self._reader.poll()
+            if polled.notes:
+                path = self._log.combined or self._log.stdout or self._log.stderr
+                raise SchedulerError(f"the log was removed: {path}")
+            records = [self._record(segment) for segment in (*polled.grown, *polled.fresh) if segment.file]
+            if records:
+                active_at = time.monotonic()
+            # The combined file lacks lines once its supervisor has died.
+            elif is_over or _is_past(self._query.until):
+                if not is_over or not self._reader.begin_rest():
+                    return
+            else:
+                quiet = time.monotonic() - active_at
+                self._closed.wait(next(interval for limit, interval in _POLL_INTERVALS if quiet < limit))
 
     def _ask_whether_ended(self) -> bool:
         now = time.monotonic()

@@ -11,6 +11,7 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -87,10 +88,8 @@ def find_configs(dirs: Iterable[str | Path] | None = None, environ: Mapping[str,
         if named and not is_file(named):
             raise ConfigError(f"{CONFIG_VARIABLE} names {named}, which is not a file: correct it, or unset it")
         return [named] if named else []
-    folders = [Path(folder) for folder in dirs or ()] or [
-        folder for folder in (current_folder(), home_folder()) if folder is not None
-    ]
-    paths = [folder / CONFIG_FILE for folder in dict.fromkeys(folders)]
+    folders = [*(dirs or ())] or [*filter(None, (current_folder(), home_folder()))]
+    paths = dict.fromkeys(Path(folder, CONFIG_FILE) for folder in folders)
     return [str(path) for path in paths if path_exists(path)]
 
 
@@ -123,7 +122,7 @@ def _parse(text: str, path: str) -> Sections:
     sections: Sections = {}
     for section in parser.sections():
         values = sections.setdefault(section, {})
-        for key in parser.options(section):
+        for key in {**parser.defaults(), **dict.fromkeys(parser.options(section))}:
             line = lines.get((section, key)) or lines.get((parser.default_section, key), 0)
             try:
                 value = parser.get(section, key)
@@ -271,12 +270,13 @@ def dump(f: TextIO, schedulers: list[str] | None = None, required_only: bool = F
         UnknownSchedulerException: there is no scheduler of a name.
     """
     from ..specs.errors import BackendUnavailableError
-    from .registry import get_scheduler_factories
+    from .registry import create_scheduler, get_scheduler_factories
 
     parser = _configparser()
     for name in schedulers or get_scheduler_factories():
         try:
-            options = _run_opts(name)
+            with closing(create_scheduler(name, "_")) as made:
+                options = made.run_opts()
         except BackendUnavailableError as error:
             if schedulers:
                 raise
@@ -301,13 +301,3 @@ def _default_text(default: CfgVal) -> str:
     from ..specs.run_options import format_value
 
     return format_value(default) or _NONE if isinstance(default, (list, dict)) else str(default)
-
-
-def _run_opts(scheduler: str) -> runopts:
-    from .registry import create_scheduler
-
-    made = create_scheduler(scheduler, "_")
-    try:
-        return made.run_opts()
-    finally:
-        made.close()

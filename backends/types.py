@@ -473,16 +473,17 @@ def sum_gpus(nodes: Iterable[ClusterNode]) -> dict[str, tuple[int, int]]:
 def pool_of(name: str, nodes: Sequence[ClusterNode], **more: Any) -> ClusterPool:
     """Return a pool with the sums of its nodes; ``more`` are its other attributes."""
     usable = [node for node in nodes if node.is_usable]
-    idle = sum(node.cpus_free == node.cpus for node in usable)
-    sums: dict[str, Any] = {
-        "nodes": len(nodes),
-        "nodes_free": idle,
-        "nodes_mixed": sum(0 < node.cpus_free < node.cpus for node in usable),
-        "nodes_down": len(nodes) - len(usable),
-        "gpus": sum_gpus(nodes),
-        **{key: sum(getattr(node, key) for node in nodes) for key in ("cpus_free", "cpus", "memory_free", "memory")},
-    }
-    return ClusterPool(name, **{**sums, **more})
+    sums = {key: sum(getattr(node, key) for node in nodes) for key in ("cpus_free", "cpus", "memory_free", "memory")}
+    return ClusterPool(
+        name,
+        nodes=len(nodes),
+        nodes_free=sum(node.cpus_free == node.cpus for node in usable),
+        nodes_mixed=sum(0 < node.cpus_free < node.cpus for node in usable),
+        nodes_down=len(nodes) - len(usable),
+        gpus=sum_gpus(nodes),
+        **sums,
+        **more,
+    )
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ class Advisor:
         interval: seconds between two questions about the queue.
     """
 
-    def __init__(self, client: Client, cluster: Cluster, session: str, interval: float = Intervals().usual) -> None:
+    def __init__(self, client: Client, cluster: Cluster, session: str, interval: float) -> None:
         self._client = client
         self._cluster = cluster
         self._session = session

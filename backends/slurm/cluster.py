@@ -227,7 +227,7 @@ class Cluster:
         for row in self._rows("assoc_mgr", f"accounts={account}", "flags=assoc"):
             if row.get("Account") == account and row.get("UserName", "").partition("(")[0] in ("", user):
                 # The user's own limits count before those of the account.
-                found |= {name: value for name, value in row.items() if name not in found or _has_limit(value)}
+                found |= {name: value for name, value in row.items() if name not in found or limits_in(value)}
         return found
 
     def associations(self, account: str, user: str) -> Iterator[tuple[str, dict[str, str]]]:
@@ -331,7 +331,7 @@ def parse_nodes(text: str) -> list[ClusterNode]:
     return [*nodes.values()]
 
 
-def parse_qos(text: str, name: str, user: str, account: str = "") -> dict[str, str]:
+def parse_qos(text: str, name: str, user: str, account: str) -> dict[str, str]:
     """Return the limits of a QOS in an answer of `scontrol show assoc_mgr`: its own, a user's and an account's.
 
     Below ``User Limits`` stands the line ``alice(1000)``, before 23.02 the number alone.
@@ -360,23 +360,18 @@ def _uid(user: str) -> str:
         return ""
 
 
-def limit_and_use(value: str, what: str = "") -> Usage | None:
-    """Parse a limit and its use, such as those of ``cpu=4(3),mem=N(0)``; return None for no limit.
+def limits_in(value: str) -> dict[str, Usage]:
+    """Return the limits with their use in a value, such as ``cpu=4(3),mem=N(0)``, by trackable resource.
 
-    Args:
-        value: what Slurm prints.
-        what: the name of the trackable resource, empty for a value that has none.
+    The name is empty for a value that has none, such as ``3(1)``.
     """
-    text = parse_tres(value).get(what, "") if what else value
-    found = _USED.fullmatch(text)
-    if found is not None:
-        return None if found["limit"] == "N" else Usage(found["limit"], found["used"])
-    return Usage(text, "") if text and text != "N" else None
-
-
-def _has_limit(value: str) -> bool:
-    names = parse_tres(value) or ("",)
-    return any(limit_and_use(value, name) is not None for name in names)
+    found = {}
+    for name, text in (parse_tres(value) or {"": value}).items():
+        used = _USED.fullmatch(text)
+        usage = Usage(used["limit"], used["used"]) if used else Usage(text, "")
+        if usage.limit not in ("", "N"):
+            found[name] = usage
+    return found
 
 
 def _whole(text: str) -> int:

@@ -54,9 +54,9 @@ class KnownJobs:
         client: Client,
         accounting: Accounting,
         intervals: Intervals,
-        history_days: float = HISTORY_DAYS,
+        history_days: float,
         *,
-        all_users: bool = False,
+        all_users: bool,
     ) -> None:
         folder = answers_folder()
         self._client, self._accounting = client, accounting
@@ -221,13 +221,10 @@ class KnownJobs:
 
     def _ask_for(self, job_id: str) -> App | None:
         """Ask for one job by its id: the controller first, then accounting."""
-        try:
+        with suppress(CommandError):  # Invalid job id specified
             text = queue_text(job_id, ask=partial(self._client.ask, keep_s=_UNKNOWN_S))
-            found = _with_job(group(parse_queue(text).values()), job_id)
-        except CommandError:
-            found = None  # Invalid job id specified
-        if found is not None:
-            return found
+            if found := _with_job(group(parse_queue(text).values()), job_id):
+                return found
         try:
             return _with_job(group(self._accounting.job(job_id, _UNKNOWN_S)), job_id)
         except NoAccountingError as error:

@@ -12,7 +12,7 @@ from ...base.files import user_name
 from ...logs.text.sanitize import plain
 from ...specs.batch_script import script_of
 from ...specs.roles import AppDef
-from .cluster import Cluster, Usage, limit_and_use
+from .cluster import Cluster, Usage, limits_in
 from .jobs import Job
 from .options import SlurmOpts
 from .reasons import Limit
@@ -222,8 +222,7 @@ def limit_sentences(cluster: Cluster, user: str, accounts: Mapping[str, Sequence
     for whose, fields in owners.items():
         for name, value in fields.items():
             if name.startswith(("Grp", "Max")):
-                usages = ((tres, limit_and_use(value, tres)) for tres in parse_tres(value) or ("",))
-                yield from (_limit_text(name, whose, usage, tres) for tres, usage in usages if usage is not None)
+                yield from (_limit_text(name, whose, usage, tres) for tres, usage in limits_in(value).items())
 
 
 def _asked(job: Job, limit: Limit, tres: str) -> float:
@@ -244,12 +243,11 @@ def _number(text: str) -> float:
 def _usage(value: str, limit: Limit) -> tuple[Usage | None, str]:
     """Return the limit in a value with its use, and its trackable resource; empty for jobs and time."""
     if any(word in limit.what for word in ("wall", "job", "time")):
-        return limit_and_use(value), ""
+        return limits_in(value).get(""), ""
     is_any = limit.what in ("unknown", "resource")
     meant = _MEANT.get(limit.what, limit.what)
-    for name in parse_tres(value):
-        is_meant = is_any or (name.startswith(meant) if meant.endswith("/") else name == meant)
-        if is_meant and (usage := limit_and_use(value, name)):
+    for name, usage in limits_in(value).items():
+        if is_any or (name.startswith(meant) if meant.endswith("/") else name == meant):
             return usage, name
     return None, ""
 

@@ -75,7 +75,7 @@ def replicas_of(app: App, launch: RecordedLaunch | None, task: int | None = None
     return [Replica(BATCH, 0, app.first, _one_node(app.first), *log_files(app.first))]
 
 
-def find_replica(app_id: str, replicas: list[Replica], app: App, role: str, number: int) -> Replica:
+def find_replica(app: App, replicas: list[Replica], role: str, number: int) -> Replica:
     """Return a replica; the role `BATCH` is there for every app, for the words of srun and slurmstepd are there.
 
     Raises:
@@ -86,7 +86,7 @@ def find_replica(app_id: str, replicas: list[Replica], app: App, role: str, numb
         roles.setdefault(replica.role, {})[replica.number] = replica
     if role == BATCH and role not in roles and number == 0 and not app.is_array:
         return Replica(BATCH, 0, app.first, "", *log_files(app.first))
-    return pick_replica(app_id, roles, role, number)
+    return pick_replica(app.app_id, roles, role, number)
 
 
 def node_of(number: int, count: int, nodes: Sequence[str]) -> int | None:

@@ -206,16 +206,15 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
             script = self._accounting.script(app.app_id)
             plan = plan_relaunch(app.first, script, self._accounting.submit_line(app) if script else "")
         app, earlier = self._with_files(app, launch), self._accounting.earlier_runs(app)
+        found: builtins.list[str] = []
+        steps: builtins.list[Job] = []
         waiting = next((job for job in app.jobs if job.app_state is AppState.PENDING), None)
         if waiting is not None:
             found = evidence(waiting, self._cluster, self._jobs.apps())
             app = App(app.app_id, [with_true_reason(job, self._cluster) for job in app.jobs])
-            return describe_app(app, launch, found, relaunch=plan, earlier=earlier)
-        steps: builtins.list[Job] = []
-        if is_terminal(app.state):
+        elif is_terminal(app.state):
             app, steps = self._accounting.details(app)
-        replicas = self._replicas(app, launch)
-        return describe_app(app, launch, steps=steps, relaunch=plan, earlier=earlier, replicas=replicas)
+        return describe_app(app, launch, found, steps, plan, earlier, self._replicas(app, launch))
 
     def describe_native(self, app_id: str) -> str:
         """Return the output of ``scontrol show job``, and the batch script if Slurm keeps it, secret values masked.
@@ -409,12 +408,12 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def _replica(self, app: App, role_name: str, k: int) -> Replica:
         launch = self._launches.find(app)
         app = self._with_files(app, launch)
-        return find_replica(app.app_id, self._replicas(app, launch, k), app, role_name, k)
+        return find_replica(app, self._replicas(app, launch, k), role_name, k)
 
     def _replicas(self, app: App, launch: RecordedLaunch | None, task: int | None = None) -> builtins.list[Replica]:
         """Return the replicas of a job, and for a user's own script those of its steps."""
         replicas = replicas_of(app, launch, task)
-        if replicas and replicas[0].role == BATCH and app.started_at is not None:
+        if len(replicas) == len(app.jobs) == 1 and replicas[0].role == BATCH and app.started_at is not None:
             replicas += step_replicas(app, self._accounting.details(app)[1], self._accounting.script(app.app_id))
         return replicas
 

@@ -48,7 +48,7 @@ class Part:
 
 
 def write_script(
-    parts: Sequence[Part], launch: Mapping[str, Any], *, is_array: bool, is_het: bool, insight: Path | None = None
+    parts: Sequence[Part], launch: Mapping[str, Any], *, is_array: bool, is_het: bool, insight: Path | None
 ) -> str:
     """Return the batch script.
 

@@ -23,12 +23,10 @@ def step_replicas(app: App, steps: Sequence[Job], script: str) -> list[Replica]:
     """Return a replica for each task of each step; none where there is a single task, which is the batch itself.
 
     Args:
-        app: a job that is no array and was not launched here.
+        app: a job that is neither an array nor heterogeneous, and was not launched here.
         steps: its steps, as accounting has them.
         script: its batch script, empty if unknown: its ``srun`` lines name the files of logs.
     """
-    if app.is_array or len(app.jobs) > 1:
-        return []
     numbered = sorted((step for step in steps if step.step.isdecimal()), key=lambda step: int(step.step))
     if sum(max(1, step.ntasks) for step in numbered) < 2:
         return []
