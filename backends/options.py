@@ -84,7 +84,7 @@ class StructuredOpts(Mapping[str, CfgVal]):
 
     def __getitem__(self, key: str) -> CfgVal:
         option, inside = _find_option(type(self), key)
-        value = self if option is None else getattr(self, option.name)
+        value: Any = None if option is None else getattr(self, option.name)
         if option is None or (inside and value is None):
             return self._extra_cfg[key]
         return value[inside] if inside else value

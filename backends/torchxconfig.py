@@ -36,12 +36,6 @@ _HEADER = re.compile(r"\[(?P<name>.+)\]")
 _KEY = re.compile(r"(?P<key>[^\s#;\[=:][^=:]*?)\s*[=:]")
 
 
-def _check_trusted(path: str | Path) -> None:
-    """Refuse a file of another user, unless the environment names it. Raises UntrustedError."""
-    if os.fspath(path) != os.environ.get(CONFIG_VARIABLE):
-        check_owner(Path(path))
-
-
 logger = logging.getLogger(__name__)
 
 
@@ -98,9 +92,10 @@ def read_config(path: str | Path) -> Sections:
 
     Raises:
         ConfigError: it cannot be read, or is no INI file; the message has the file and the line.
-        UntrustedError: it belongs to another user.
+        UntrustedError: it belongs to another user, and the environment does not name it.
     """
-    _check_trusted(path)
+    if os.fspath(path) != os.environ.get(CONFIG_VARIABLE):
+        check_owner(Path(path))
     try:
         text = read_file(path).decode("utf-8-sig")
     except OSError as error:
@@ -211,17 +206,13 @@ def section_options(
             warnings.append(f"{value.place} must still be filled in")
         else:
             try:
-                _check_alike(options.get(name), value, option_value(value, known), known)
+                mine, before = option_value(value, known), options.get(name, value)
+                if before.file == value.file and option_value(before, known) != mine:
+                    errors.append(f"{value.place} is given as {before.key} too, with another value: remove one")
                 options.setdefault(name, value)
             except ConfigError as error:
                 errors.append(str(error))
     return options, warnings, errors
-
-
-def _check_alike(before: ConfigValue | None, value: ConfigValue, mine: CfgVal, known: runopts) -> None:
-    """Refuse two spellings of one option in one file that do not say the same."""
-    if before is not None and before.file == value.file and option_value(before, known) != mine:
-        raise ConfigError(f"{value.place} is given as {before.key} too, with another value: remove one")
 
 
 def option_value(value: ConfigValue, known: runopts) -> CfgVal:

@@ -473,7 +473,8 @@ def sum_gpus(nodes: Iterable[ClusterNode]) -> dict[str, tuple[int, int]]:
 def pool_of(name: str, nodes: Sequence[ClusterNode], **more: Any) -> ClusterPool:
     """Return a pool with the sums of its nodes; ``more`` are its other attributes."""
     usable = [node for node in nodes if node.is_usable]
-    sums = {key: sum(getattr(node, key) for node in nodes) for key in ("cpus_free", "cpus", "memory_free", "memory")}
+    summed = ("cpus_free", "cpus", "memory_free", "memory")
+    sums: dict[str, Any] = {key: sum(getattr(node, key) for node in nodes) for key in summed}
     return ClusterPool(
         name,
         nodes=len(nodes),

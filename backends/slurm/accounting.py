@@ -138,20 +138,15 @@ class Accounting:
 
     def script(self, job_id: str) -> str:
         """Return the batch script of a job, which the controller or accounting keeps; empty if neither has it."""
-        for command in (
-            ["scontrol", "write", "batch_script", job_id, "-"],
+        text = self._client.ask_or_empty(["scontrol", "write", "batch_script", job_id, "-"], keep_s=_SCRIPT_KEPT_S)
+        # For a job that it has forgotten, scontrol prints nothing and exits with 0.
+        if not text.startswith("#!"):
             # It is kept by slurm.conf(5): AccountingStoreFlags.
-            ["sacct", "--batch-script", "--jobs", job_id],
-        ):
-            text = self._client.ask_or_empty(command, keep_s=_SCRIPT_KEPT_S)
-            if command[0] == "sacct":
-                # Behind a head of two lines; each task of an array has the same script.
-                parts = (part.removesuffix("\n") for part in _SCRIPT_HEAD.split(text))
-                text = next((part for part in parts if part.startswith("#!")), "")
-            # For a job that it has forgotten, scontrol prints nothing and exits with 0.
-            if text.startswith("#!") and len(text) <= _MAX_SCRIPT_CHARACTERS:
-                return text
-        return ""
+            command = ["sacct", "--batch-script", "--jobs", job_id]
+            # Behind a head of two lines; each task of an array has the same script.
+            parts = _SCRIPT_HEAD.split(self._client.ask_or_empty(command, keep_s=_SCRIPT_KEPT_S))
+            text = next((part.removesuffix("\n") for part in parts if part.startswith("#!")), "")
+        return text if len(text) <= _MAX_SCRIPT_CHARACTERS else ""
 
     def _rows(self, app: App, what: str, chosen: list[str], version: Hashable) -> list[Job]:
         """Return the rows of a job, none if accounting does not answer.
