@@ -58,11 +58,15 @@ def _links(apps: Mapping[str, App], texts: Mapping[str, str]) -> dict[str, list[
     """Return the jobs behind which each was queued; with ``singleton``, the job before of the same name and user."""
     found: dict[str, list[str]] = {}
     latest: dict[tuple[str, str], str] = {}
-    for app_id, app in sorted(apps.items(), key=lambda item: (item[1].submitted_at or 0.0, int(item[0]))):
-        text, named = texts.get(app_id), (app.first.user, app.first.name)
+    order = [*texts]
+    if any("singleton" in text for text in texts.values()):
+        order = sorted(apps, key=lambda app_id: (apps[app_id].submitted_at or 0.0, int(app_id)))
+    for app_id in order:
+        job, text = apps[app_id].first, texts.get(app_id)
+        named = job.user, job.name
         if text:
             ids = {each for part in _LINK.finditer(text) for each in _ID.findall(part[1])} & apps.keys() - {app_id}
-            known = [each for each in sorted(ids, key=int) if apps[each].first.user == app.first.user]
+            known = [each for each in sorted(ids, key=int) if apps[each].first.user == job.user]
             if "singleton" in text and named in latest:
                 known.append(latest[named])
             if known:

@@ -229,16 +229,21 @@ def group(jobs: Iterable[Job], known: Mapping[str, App] = MappingProxyType({})) 
         jobs: the records.
         known: what was returned before: an app of the same records is taken from there.
     """
+
+    def app_of(app_id: str, jobs: list[Job]) -> App:
+        app = known.get(app_id)
+        return app if app is not None and app.jobs == jobs else App(app_id, jobs)
+
+    apps: dict[str, App] = {}
     parts: dict[str, list[Job]] = {}
     for job in jobs:
-        parts.setdefault(job.app_id, []).append(job)
-    apps = {}
+        if job.het_id or job.array_id:
+            parts.setdefault(job.app_id, []).append(job)
+        else:
+            apps[job.job_id] = app_of(job.job_id, [job])
     for app_id, found in parts.items():
-        if len(found) > 1 or found[0].array_id:
-            found.sort(key=lambda job: (job.het_offset, min(job.task_numbers(), default=0)))
-            found = [*_each_task_once(found)]
-        app = known.get(app_id)
-        apps[app_id] = app if app is not None and app.jobs == found else App(app_id, found)
+        found.sort(key=lambda job: (job.het_offset, min(job.task_numbers(), default=0)))
+        apps[app_id] = app_of(app_id, [*_each_task_once(found)])
     return apps
 
 
