@@ -164,11 +164,9 @@ def _line_numbers(text: str) -> dict[tuple[str, str], int]:
     found: dict[tuple[str, str], int] = {}
     section = ""
     for number, line in enumerate(text.splitlines(), 1):
-        header = _HEADER.match(line)
-        key = None if header else _KEY.match(line)
-        if header:
+        if header := _HEADER.match(line):
             section = header["name"]
-        elif key:
+        elif key := _KEY.match(line):
             found.setdefault((section, key["key"]), number)
     return found
 

@@ -55,17 +55,20 @@ def cluster_status(cluster: Cluster, user: str, interval: float) -> ClusterStatu
     except SchedulerError as error:
         notes.append(f"limits are not known: {error}")
     waiting = Counter(name for job in active if job["state"] == "PENDING" for name in job["partition"].split(","))
-    by_pool: dict[str, list[ClusterNode]] = {}
-    for node in nodes:
-        for pool in node.pools:
-            by_pool.setdefault(pool, []).append(node)
     pools = []
     for partition in partitions:
         name, fields = partition.name, restrictions.get(partition.name, {})
         note, is_open = _restriction(fields, mine)
-        made = pool_of(name, by_pool.get(name, ()), cfg={"partition": name}, limit=partition.max_time)
-        is_open, note = is_open and partition.is_up, note or ("" if partition.is_up else "closed")
-        pools.append(replace(made, waiting=waiting[name], note=note, is_open=is_open))
+        pool = pool_of(
+            name,
+            [node for node in nodes if name in node.pools],
+            cfg={"partition": name},
+            limit=partition.max_time,
+            waiting=waiting[name],
+            note=note or ("" if partition.is_up else "closed"),
+            is_open=is_open and partition.is_up,
+        )
+        pools.append(pool)
     nodes = _with_users(nodes, active)
     return ClusterStatus(pools, nodes, limits, notes or [*_hidden(nodes, user)], interval)
 

@@ -56,12 +56,14 @@ class Answer:
 
     Args:
         asked_at: the monotonic time at its start, set by `Client`.
+        keep_s: seconds to keep it, set by `Client`.
     """
 
     code: int
     out: str
     err: str
     asked_at: float = 0.0
+    keep_s: float = 0.0
 
 
 class CommandError(SchedulerError):

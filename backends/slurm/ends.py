@@ -116,11 +116,9 @@ def replica_ends(
         for key, step in step_of.items()
         if step.exit_code == 0 or step.ntasks == 1
     }
-    by_number: dict[int, list[tuple[str, int]]] = {}
-    for key in asked:
-        by_number.setdefault(key[1], []).append(key)
+    roles = dict.fromkeys(role for role, _ in asked)
     for message in _task_messages(batch_output):
-        keys = by_number.get(message.task, [])
+        keys = [(role, message.task) for role in roles if (role, message.task) in asked]
         if len(keys) > 1:
             keys = [key for key in keys if _is_of(message, asked[key], step_of.get(key))]
         if any(ends.get(key) == message.end for key in keys):
