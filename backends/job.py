@@ -139,8 +139,7 @@ class Job:
 
     def describe_native(self) -> str:
         """Return the backend's own description of the job as text."""
-        if not isinstance(scheduler := self.scheduler, DescribesNatively):
-            raise SchedulerError(f"{scheduler.backend} has no description of its own of {self.app_id}")
+        scheduler = self._able(DescribesNatively, "has no description of its own of")
         return scheduler.describe_native(self.app_id)
 
     def usage(self) -> list[ReplicaUsage]:
@@ -188,9 +187,7 @@ class Job:
             ReadOnlyError: the runner may not change anything.
         """
         self._runner.refuse_if_read_only(f"The action {action}")
-        if not isinstance(scheduler := self.scheduler, HasActions):
-            raise SchedulerError(f"{scheduler.backend} cannot {action} {self.app_id}")
-        scheduler.act(self.app_id, action, value)
+        self._able(HasActions, f"cannot {action}").act(self.app_id, action, value)
 
     def shell_command(self, role_name: str, k: int) -> list[str]:
         """Return the command that opens a shell in a replica, see `OpensShell`.
@@ -199,15 +196,19 @@ class Job:
             ReadOnlyError: the runner may not change anything, and a shell can.
         """
         self._runner.refuse_if_read_only("A shell")
-        if not isinstance(scheduler := self.scheduler, OpensShell):
-            raise SchedulerError(f"{scheduler.backend} opens no shell in {self.app_id}")
-        return scheduler.shell_command(self.app_id, role_name, k)
+        return self._able(OpensShell, "opens no shell in").shell_command(self.app_id, role_name, k)
 
     def run_beside(self, role_name: str, k: int, argv: Sequence[str], timeout_s: float) -> CommandOutput:
         """Run a command that changes nothing beside a replica, see `RunsCommands`."""
-        if not isinstance(scheduler := self.scheduler, RunsCommands):
-            raise SchedulerError(f"{scheduler.backend} runs no commands beside {self.app_id}")
+        scheduler = self._able(RunsCommands, "runs no commands beside")
         return scheduler.run_beside(self.app_id, role_name, k, argv, timeout_s)
+
+    def _able(self, ability: type[T], otherwise: str) -> T:
+        """Return the scheduler if it has an ability; ``otherwise`` is what it lacks, before the job's id."""
+        scheduler = self.scheduler
+        if not isinstance(scheduler, ability):
+            raise SchedulerError(f"{scheduler.backend} {otherwise} {self.app_id}")
+        return scheduler
 
     # Logs
 
@@ -299,12 +300,9 @@ class _ReplicaStream:
 
     def connect(self, cursor: Cursor | None) -> LogStream:
         """Read on after a cursor."""
-        scheduler, replica = self._job.scheduler, (self._job.app_id, self._role_name, self._k)
-        if isinstance(scheduler, StreamsLogs):
-            return scheduler.log_stream(*replica, self._stream, cursor)
-        from .log_records import line_stream
+        from .log_records import open_stream
 
-        return line_stream(scheduler, *replica, self._stream, cursor, follow=True)
+        return open_stream(self._job.scheduler, self._job.app_id, self._role_name, self._k, self._stream, cursor)
 
     def is_final(self) -> bool:
         """Return whether the job has ended; one that its scheduler no longer knows has."""

@@ -12,7 +12,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..specs.batch_script import script_of
 from ..specs.errors import AppDefError, LaunchCancelledError, SchedulerError, UnknownAppException
@@ -75,18 +75,12 @@ class Launcher:
 
         check_launchable(app, self._most_replicas)
         chosen = self._schedulers.get(scheduler)
-        ignored = [role for role in app.roles if role.max_retries > 0 and not chosen.capabilities.retries]
-        return [
-            *(chosen.preflight(app, cfg) if isinstance(chosen, ChecksLaunches) else []),
-            *(
-                Finding(
-                    "warning",
-                    f"{role.name}: {scheduler} makes no retries",
-                    f"max_retries={role.max_retries} is ignored",
-                )
-                for role in ignored
-            ),
-        ]
+        findings = [*chosen.preflight(app, cfg)] if isinstance(chosen, ChecksLaunches) else []
+        for role in app.roles:
+            if role.max_retries > 0 and not chosen.capabilities.retries:
+                hint = f"max_retries={role.max_retries} is ignored"
+                findings.append(Finding("warning", f"{role.name}: {scheduler} makes no retries", hint))
+        return findings
 
     def check_names(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> list[NameFault]:
         """Return the names that the scheduler refuses or changes, see `ChecksNames`.
@@ -238,20 +232,10 @@ def with_parent(app: AppDef, parent_run_id: str | None) -> AppDef:
     return child
 
 
-class EarlierLaunch(NamedTuple):
-    """What is launched again."""
-
-    app: AppDef
-    scheduler: str
-    cfg: Mapping[str, Any]
-    workspace: str | None
-    origin: LaunchOrigin | None
-
-
 def earlier_launch(
     handle: str, record: LaunchRecord | None, describe: Callable[[], DescribeAppResponse | None]
-) -> EarlierLaunch:
-    """Return what a job was launched as: by the journal, else by what its backend keeps.
+) -> tuple[AppDef, str, Mapping[str, Any], str | None, LaunchOrigin | None]:
+    """Return app, scheduler, cfg, workspace and origin of a job's launch: by the journal, else by its backend.
 
     Raises:
         UnknownAppException: neither knows the job.
@@ -259,14 +243,14 @@ def earlier_launch(
     """
     if record is not None:
         origin = record.origin(relaunch_of=record.id, group="", swept={})
-        return EarlierLaunch(record.app_def(), record.scheduler, record.cfg, record.workspace or None, origin)
+        return record.app_def(), record.scheduler, record.cfg, record.workspace or None, origin
     described = describe()
     if described is None:
         raise UnknownAppException(handle)
     if not described.roles:
         raise SchedulerError(f"{handle} cannot be launched again: its command or its batch script is unknown")
     app = AppDef(name=described.name or described.app_id, roles=described.roles)
-    return EarlierLaunch(app, parse_app_handle(handle).scheduler_backend, described.cfg, None, None)
+    return app, parse_app_handle(handle).scheduler_backend, described.cfg, None, None
 
 
 def workspace_text(workspace: Workspace | str | None) -> str | None:

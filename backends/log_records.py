@@ -1,19 +1,19 @@
 """The log of one replica as bytes that arrive, from files of this machine or from a stream; and its lines.
 
-`LogRecords` has what ``torchx-tui log`` prints; `LogLines` is `Scheduler.log_iter` over them.
+`open_records` gives what ``torchx-tui log`` prints; `LogLines` is `Scheduler.log_iter` over them.
 """
 
 from __future__ import annotations
 
 import platform
+import re
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from ..base.backoff import Backoff
 from ..base.files import path_exists
@@ -29,33 +29,16 @@ from .types import DescribeAppResponse, LogQuery, Stream
 
 # Intervals (s) between two reads of files: short after something came, longer after 2 s and after 30 s of silence.
 _POLL_INTERVALS = ((2.0, 0.02), (30.0, 0.05), (float("inf"), 0.2))
-# Interval (s) for asking whether an app has ended: at first, at most.
-_FIRST_INTERVAL, _LONGEST_INTERVAL = 0.02, 0.1
+# Interval (s) for asking whether an app has ended.
+_ASK_INTERVAL = 0.05
 # The same after the stream of a replica has ended.
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0
 # Seconds for a line to arrive after it was printed.
 _LATENCY_S = 1.0
 # A longer line (bytes) comes in pieces: a stream without line feeds would fill the memory.
 _MAX_LINE = 1 << 24
+_LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 _LETTERS = {Stream.STDOUT: "o", Stream.STDERR: "e", Stream.COMBINED: "c"}
-
-
-class LogRecords(Protocol):
-    """The bytes of one replica's log as they arrive; `close` from any thread ends a blocked read."""
-
-    def __iter__(self) -> Iterator[Record]: ...
-
-    def __next__(self) -> Record:
-        """Return the next record.
-
-        Raises:
-            SchedulerError: the log cannot be read, or was removed.
-        """
-        ...
-
-    def close(self) -> None:
-        """End the iteration; may be called again."""
-        ...
 
 
 class HasLogs(Protocol):
@@ -97,9 +80,7 @@ def open_records(scheduler: HasLogs, query: LogQuery, last: int | None = None) -
 
     def connect(cursor: Cursor | None, follow: bool) -> LogStream:
         names = query.app_id, query.role_name, query.k, query.stream
-        if isinstance(scheduler, StreamsLogs):
-            return scheduler.log_stream(*names, cursor, since=query.since, follow=follow, notices=False)
-        return line_stream(scheduler, *names, cursor, follow=follow)
+        return open_stream(scheduler, *names, cursor, since=query.since, follow=follow, notices=False)
 
     return StreamRecords(connect, query, has_ended)
 
@@ -118,17 +99,16 @@ def replica_files(role_name: str, k: int, files: dict[Stream, Path]) -> ReplicaL
     return ReplicaLog(role_name, k, files.get(Stream.COMBINED), files.get(Stream.STDOUT), files.get(Stream.STDERR))
 
 
-def line_stream(
-    scheduler: HasLogs,
-    app_id: str,
-    role_name: str,
-    k: int,
-    stream: Stream,
-    cursor: Cursor | None,
-    *,
-    follow: bool,
-) -> LineStream:
-    """Return a stream over a scheduler's own `Scheduler.log_iter`; it begins anew, and skips what the cursor counts."""
+def open_stream(
+    scheduler: HasLogs, app_id: str, role_name: str, k: int, stream: Stream, cursor: Cursor | None, **options: Any
+) -> LogStream:
+    """Return the stream of a log, see `StreamsLogs.log_stream`.
+
+    Other schedulers have one over their `Scheduler.log_iter`: it begins anew, and skips what the cursor counts.
+    """
+    if isinstance(scheduler, StreamsLogs):
+        return scheduler.log_stream(app_id, role_name, k, stream, cursor, **options)
+    follow = options.get("follow", True)
     # Without a stream the scheduler chooses one: it may have no combined output.
     chosen = None if stream is Stream.COMBINED else stream
     return LineStream(
@@ -157,25 +137,25 @@ class FileRecords:
         # The end in each file of what was read.
         self._ends: dict[int, int] = {}
         stream: StreamName = query.stream.value  # type: ignore[assignment]
-        self._reader = ReplicaReader(log, stream, self._register, _unprinted_notice)
-        self._records: deque[Record] = deque()
-        self._active_at, self._asked_at, self._ended = time.monotonic(), 0.0, False
-        self._interval = _FIRST_INTERVAL
+        self._reader = ReplicaReader(log, stream, self._register, lambda _: LogSegment(0, 0, 0, 0, None, "n"))
+        self._asked_at, self._ended = 0.0, False
         for path in (log.combined, log.stdout, log.stderr):
             if path is not None and (fault := why_unreadable(path)):
                 raise SchedulerError(fault)
-        if last is not None:
-            self._start_at_last(last)
+        self._records = self._read([] if last is None else self._open_last(last))
 
     def __iter__(self) -> Iterator[Record]:
         return self
 
     def __next__(self) -> Record:
-        while not self._closed.is_set() and (self._records or self._read()):
-            if self._records:
-                return self._records.popleft()
-        self._release()
-        raise StopIteration
+        record = next(self._records, None)
+        if record is None:
+            # Not by the generator: the garbage collector may end it while a thread holds the lock of open files.
+            self._reader.close()
+            for file in self._files:
+                file.close()
+            raise StopIteration
+        return record
 
     def close(self) -> None:
         """End the iteration; may be called again."""
@@ -185,7 +165,7 @@ class FileRecords:
         self._files.append(LogFile(path))
         return self._files[-1], len(self._files)
 
-    def _start_at_last(self, count: int) -> None:
+    def _open_last(self, count: int) -> list[Record]:
         older = self._reader.open()
         if not self._query.follow:
             older += self._reader.open_rest()
@@ -193,9 +173,8 @@ class FileRecords:
         newer = older[1:] if self._files and self._files[0].path == self._log.combined else []
         rest = [record for segments in newer for record in self._last_of(segments, count)]
         missing = count - sum(record.data.count(b"\n") for record in rest)
-        for segments in older[: len(older) - len(newer)]:
-            self._records.extend(self._last_of(segments, missing))
-        self._records.extend(rest)
+        first = [record for segments in older[: len(older) - len(newer)] for record in self._last_of(segments, missing)]
+        return first + rest
 
     def _last_of(self, segments: Iterator[LogSegment], count: int) -> list[Record]:
         """Read the last lines of a file, whose segments come the latest first."""
@@ -211,34 +190,37 @@ class FileRecords:
             count -= segment.lines
         return found[::-1]
 
-    def _read(self) -> bool:
-        """Read what is there, or wait a moment; return False at the log's end."""
-        # Asked before the files are read: a job that has ended then adds nothing.
-        ended = self._ask_whether_ended()
-        polled = self._reader.poll()
-        if polled.notes:
-            path = self._log.combined or self._log.stdout or self._log.stderr
-            raise SchedulerError(f"the log was removed: {path}")
-        segments = [segment for segment in (*polled.grown, *polled.fresh) if segment.file]
-        if segments:
-            self._active_at = time.monotonic()
-            self._records.extend(map(self._record, segments))
-            return True
-        # The combined file lacks lines once its supervisor has died.
-        if (ended or not self._query.follow) and self._reader.begin_rest():
-            return True
-        if ended or not self._query.follow or _is_past(self._query.until):
-            return False
-        quiet = time.monotonic() - self._active_at
-        self._closed.wait(next(interval for limit, interval in _POLL_INTERVALS if quiet < limit))
-        return True
+    def _read(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Yield records, then what is added to the files, up to the log's end or `close`."""
+        active_at = time.monotonic()
+        while not self._closed.is_set():
+            for record in records:
+                if self._closed.is_set():
+                    return
+                yield record
+            # Asked before the files are read: a job that has ended then adds nothing.
+            is_over = not self._query.follow or self._ask_whether_ended()
+            polled = self._reader.poll()
+            if polled.notes:
+                path = self._log.combined or self._log.stdout or self._log.stderr
+                raise SchedulerError(f"the log was removed: {path}")
+            records = [self._record(segment) for segment in (*polled.grown, *polled.fresh) if segment.file]
+            if records:
+                active_at = time.monotonic()
+            # The combined file lacks lines once its supervisor has died.
+            elif is_over or _is_past(self._query.until):
+                if not is_over or not self._reader.begin_rest():
+                    return
+            else:
+                quiet = time.monotonic() - active_at
+                self._closed.wait(next(interval for limit, interval in _POLL_INTERVALS if quiet < limit))
 
     def _ask_whether_ended(self) -> bool:
         now = time.monotonic()
-        if not self._ended and now - self._asked_at >= self._interval:
+        if not self._ended and now - self._asked_at >= _ASK_INTERVAL:
+            self._asked_at = now
             with suppress(BackendUnavailableError):
                 self._ended = self._has_ended()
-            self._asked_at, self._interval = now, min(_LONGEST_INTERVAL, self._interval * 1.05)
         return self._ended
 
     def _record(self, segment: LogSegment) -> Record:
@@ -246,15 +228,6 @@ class FileRecords:
         start = max(segment.start, self._ends.get(segment.file, 0))
         self._ends[segment.file] = segment.end
         return Record(self._files[segment.file - 1].read(start, segment.end - start), segment.time, segment.stream)
-
-    def _release(self) -> None:
-        self._reader.close()
-        for file in self._files:
-            file.close()
-
-
-def _unprinted_notice(_sentence: str) -> LogSegment:
-    return LogSegment(0, 0, 0, 0, None, "n")
 
 
 class StreamRecords:
@@ -337,6 +310,14 @@ class StreamRecords:
         self._stream.close()
 
 
+LogRecords: TypeAlias = FileRecords | StreamRecords
+"""The bytes of one replica's log as they arrive.
+
+`close` from any thread ends a blocked read. The iteration raises SchedulerError where the log cannot be read, or was
+removed.
+"""
+
+
 def _is_past(until: float | None) -> bool:
     return until is not None and time.time() > until + _LATENCY_S
 
@@ -351,13 +332,10 @@ class LineAssembler:
     def add(self, record: Record) -> Iterator[tuple[float | None, bytes]]:
         """Yield the lines that end in a record, each with the time of its first byte."""
         line = self._parts.setdefault(record.stream, bytearray())
-        start = 0
-        while start < len(record.data):
+        for piece in _LINE.findall(record.data):
             if not line:
                 self._times[record.stream] = record.time
-            end = record.data.find(b"\n", start) + 1 or len(record.data)
-            line += record.data[start:end]
-            start = end
+            line += piece
             if line.endswith(b"\n") or len(line) > _MAX_LINE:
                 yield self._times[record.stream], bytes(line)
                 line.clear()

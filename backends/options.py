@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, fields
 from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from ..base.modules import parse_source
 from ..specs.errors import InvalidRunConfigException
@@ -54,16 +54,22 @@ class StructuredOpts(Mapping[str, CfgVal]):
             InvalidRunConfigException: an option is given in two spellings, with two values.
         """
         given: dict[str, Any] = {}
+        keys: dict[str, str] = {}
+        groups: dict[str, dict[str, CfgVal]] = {}
+        for key, value in cfg.items():
+            option, inside = _find_option(cls, key)
+            if option is not None and inside:
+                groups.setdefault(option.name, {})[inside] = value
+            elif option is not None and option.group is None:
+                first = keys.setdefault(option.name, key)
+                if cfg[first] != value:
+                    raise InvalidRunConfigException(
+                        f"`{first}` and `{key}` are one option, and have two values: give one", option.key, dict(cfg)
+                    )
+                given[option.name] = cfg[first]
         for option in _options(cls):
-            group = _group_type(cls, option)
-            if group is None:
-                spellings = [key for key in cfg if _option_named(cls, key) is option]
-                if spellings:
-                    given[option.name] = _one_value(option, spellings, cfg)
-            else:
-                inside = _of_group(option, cfg)
-                if inside or _is_required(option):
-                    given[option.name] = group.from_cfg(inside)
+            if option.group is not None and (option.name in groups or option.is_required):
+                given[option.name] = option.group.from_cfg(groups.get(option.name, {}))
         made = cls(**given)
         extra = {key: value for key, value in cfg.items() if key not in made}
         if extra:
@@ -73,41 +79,26 @@ class StructuredOpts(Mapping[str, CfgVal]):
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return the value of an option, ``default`` where it is unknown or None."""
-        try:
-            value = self[key]
-        except KeyError:
-            return default
+        value = super().get(key)
         return default if value is None else value
 
     def __getitem__(self, key: str) -> CfgVal:
-        option = _option_named(type(self), key)
-        if option is not None:
-            return getattr(self, option.name)
-        before, point, after = key.partition(".")
-        group = _option_named(type(self), before) if point else None
-        inside = None if group is None else getattr(self, group.name)
-        return inside[after] if isinstance(inside, StructuredOpts) else self._extra_cfg[key]
+        option, inside = _find_option(type(self), key)
+        value: Any = None if option is None else getattr(self, option.name)
+        if option is None or (inside and value is None):
+            return self._extra_cfg[key]
+        return value[inside] if inside else value
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
     def __iter__(self) -> Iterator[str]:
-        for option in _options(self):
-            group = getattr(self, option.name)
-            if _group_type(type(self), option) is None:
-                yield _key_of(option)
-            elif group is not None:
-                yield from (f"{option.name}.{key}" for key in group)
+        for option in _options(type(self)):
+            if option.group is None:
+                yield option.key
+            else:
+                yield from (f"{option.name}.{key}" for key in getattr(self, option.name) or ())
         yield from self._extra_cfg
-
-    def __contains__(self, key: object) -> bool:
-        if not isinstance(key, str):
-            return False
-        try:
-            self[key]
-        except KeyError:
-            return False
-        return True
 
     def __or__(self, other: Mapping[str, CfgVal]) -> dict[str, CfgVal]:
         """Return the options of both, the other's where both have one."""
@@ -124,9 +115,8 @@ class StructuredOpts(Mapping[str, CfgVal]):
             if owner is not StructuredOpts and issubclass(owner, StructuredOpts):
                 found.update(_field_texts(owner))
         for option in _options(cls):
-            group = _group_type(cls, option)
-            if group is not None:
-                found.update({f"{option.name}.{key}": text for key, text in group.get_docstrings().items()})
+            texts = option.group.get_docstrings() if option.group is not None else {}
+            found.update((f"{option.name}.{key}", text) for key, text in texts.items())
         return found
 
     @classmethod
@@ -135,80 +125,79 @@ class StructuredOpts(Mapping[str, CfgVal]):
         opts = runopts()
         texts = cls.get_docstrings()
         for option in _options(cls):
-            group = _group_type(cls, option)
-            if group is not None:
-                for key, inner in group.as_runopts():
+            if option.group is not None:
+                for key, inner in option.group.as_runopts():
                     opts.add(
                         f"{option.name}.{key}",
                         type_=inner.opt_type, help=inner.help, default=inner.default, required=inner.is_required,
                     )  # fmt: skip
                 continue
-            camel = cls.snake_to_camel(option.name)
+            spellings = dict.fromkeys((option.name, cls.snake_to_camel(option.name)))
             opts.add(
-                _key_of(option),
-                type_=_without_none(_hints(cls).get(option.name, str)),
+                option.key,
+                type_=option.kind,
                 help=texts.get(option.name, option.name),
-                default=None if option.default is MISSING else option.default,
-                required=_is_required(option),
-                aliases=[name for name in dict.fromkeys((option.name, camel)) if name != _key_of(option)] or None,
+                default=None if option.is_required else option.default,
+                required=option.is_required,
+                aliases=[name for name in spellings if name != option.key] or None,
             )
         return opts
 
 
-def _options(of: Any) -> list[Field[Any]]:
-    return [option for option in fields(of) if not option.name.startswith("_")]
+class _Option(NamedTuple):
+    """An option, or a group of options.
+
+    Attributes:
+        name: the name of its field.
+        key: its name in a cfg.
+        kind: its type, without None.
+        default: its default; None for one that is made, or if it is required.
+        is_required: whether it has none.
+        group: the class of a group.
+    """
+
+    name: str
+    key: str
+    kind: Any
+    default: Any
+    is_required: bool
+    group: type[StructuredOpts] | None
 
 
-def _key_of(option: Field[Any]) -> str:
-    """Return the name of an option in a cfg."""
-    return option.metadata.get("cfg_key", option.name)
+@lru_cache(maxsize=64)
+def _options(cls: type) -> list[_Option]:
+    found, hints = [], get_type_hints(cls)
+    for field in fields(cls):
+        if not field.name.startswith("_"):
+            kind = _without_none(hints.get(field.name, str))
+            is_group = isinstance(kind, type) and get_origin(kind) is None and issubclass(kind, StructuredOpts)
+            default = None if field.default is MISSING else field.default
+            is_required = field.default is field.default_factory is MISSING
+            key = field.metadata.get("cfg_key", field.name)
+            found.append(_Option(field.name, key, kind, default, is_required, kind if is_group else None))
+    return found
 
 
-def _option_named(cls: type[StructuredOpts], key: str) -> Field[Any] | None:
+@lru_cache(maxsize=64)
+def _spellings(cls: type[StructuredOpts]) -> dict[str, _Option]:
+    """Return the options by all their names; the declared ones take precedence."""
     options = _options(cls)
     named = {name: option for option in options for name in (cls.snake_to_camel(option.name), _snake(option.name))}
-    named |= {name: option for option in options for name in (option.name, _key_of(option))}
-    return named.get(key) or named.get(_snake(key))
+    return named | {name: option for option in options for name in (option.name, option.key)}
+
+
+def _find_option(cls: type[StructuredOpts], key: object) -> tuple[_Option | None, str]:
+    """Return the option of a name, or the group that has it, with the name inside that."""
+    text, named = str(key), _spellings(cls)
+    if option := named.get(text) or named.get(_snake(text)):
+        return option, ""
+    before, _, inside = text.partition(".")
+    group = named.get(before) or named.get(_snake(before))
+    return (group, inside) if group is not None and group.group is not None and inside else (None, "")
 
 
 def _snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-
-
-def _one_value(option: Field[Any], spellings: list[str], cfg: Mapping[str, CfgVal]) -> CfgVal:
-    first, *others = spellings
-    for other in others:
-        if cfg[other] != cfg[first]:
-            raise InvalidRunConfigException(
-                f"`{first}` and `{other}` are one option, and have two values: give one", _key_of(option), dict(cfg)
-            )
-    return cfg[first]
-
-
-def _of_group(option: Field[Any], cfg: Mapping[str, CfgVal]) -> dict[str, CfgVal]:
-    """Return the options of a group by their names inside it."""
-    parts = {key: key.partition(".") for key in cfg}
-    return {
-        after: cfg[key]
-        for key, (before, point, after) in parts.items()
-        if point and _snake(before) == _snake(option.name)
-    }
-
-
-@lru_cache(maxsize=64)
-def _hints(cls: type) -> dict[str, Any]:
-    return get_type_hints(cls)
-
-
-def _group_type(cls: type, option: Field[Any]) -> type[StructuredOpts] | None:
-    """Return the class of a field that is a group of options, None for an option."""
-    hint = _without_none(_hints(cls).get(option.name, str))
-    grouped = isinstance(hint, type) and get_origin(hint) is None and issubclass(hint, StructuredOpts)
-    return hint if grouped else None
-
-
-def _is_required(option: Field[Any]) -> bool:
-    return option.default is MISSING and option.default_factory is MISSING
 
 
 def _without_none(hint: Any) -> Any:
@@ -230,13 +219,8 @@ def _field_texts(owner: type) -> dict[str, str]:
         return {}
     body = next((node.body for node in tree.body if isinstance(node, ast.ClassDef)), [])
     found = {}
-    for field_node, text_node in pairwise(body):
-        if (
-            isinstance(field_node, ast.AnnAssign)
-            and isinstance(field_node.target, ast.Name)
-            and isinstance(text_node, ast.Expr)
-            and isinstance(text_node.value, ast.Constant)
-            and isinstance(text_node.value.value, str)
-        ):
-            found[field_node.target.id] = inspect.cleandoc(text_node.value.value).strip()
+    for pair in pairwise(body):
+        match pair:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = inspect.cleandoc(text).strip()
     return found

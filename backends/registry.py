@@ -95,14 +95,12 @@ def scheduler_plugins() -> tuple[list[FoundScheduler], list[Unreadable]]:
     unreadable: list[Unreadable] = []
     mine = [found for group in (GROUP, GUEST_GROUP) for found in schedulers_in_group(group, unreadable)]
     theirs, unreadable_theirs = found_schedulers()
-    taken = {*_MODULES}
-    chosen: list[FoundScheduler] = []
+    chosen: dict[str, FoundScheduler] = {}
     for scheduler in (*mine, *theirs):
-        if scheduler.name not in taken:
-            taken.add(scheduler.name)
-            chosen.append(scheduler)
+        if scheduler.name not in _MODULES:
+            chosen.setdefault(scheduler.name, scheduler)
     # What damages one group damages all.
-    return chosen, list(dict.fromkeys([*unreadable, *unreadable_theirs]))
+    return [*chosen.values()], [*dict.fromkeys([*unreadable, *unreadable_theirs])]
 
 
 @functools.cache

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ..specs.status import AppState
     from ..specs.workspace import Workspace
     from .api import (
-        Capabilities,
         Finding,
         ListAppResponse,
         NameFault,
@@ -152,13 +151,11 @@ class Runner:
         """Return the scheduler ``name``, see `SchedulerPool.get`."""
         return self._schedulers.get(name)
 
-    def capabilities(self, name: str) -> Capabilities:
-        """Return the capabilities of a scheduler."""
-        return self.scheduler(name).capabilities
-
     def is_set_up(self, name: str) -> bool:
         """Return whether a scheduler is set up here; it is asked nothing."""
-        return self._schedulers.is_set_up(name)
+        from .registry import is_set_up
+
+        return is_set_up(name)
 
     def job(self, handle: str) -> Job:
         """Return the job of a handle; its scheduler is asked nothing.

@@ -48,13 +48,9 @@ class SchedulerPool:
 
     def watched(self) -> list[str]:
         """Return the names of the schedulers that are set up here, or that contexts were named for."""
-        return [name for name in self.names() if self.is_set_up(name)]
-
-    def is_set_up(self, name: str) -> bool:
-        """Tell whether a scheduler is set up here; it is asked nothing."""
         from .registry import is_set_up
 
-        return is_set_up(name)
+        return [*filter(is_set_up, self.names())]
 
     def get(self, name: str) -> Scheduler[Any]:
         """Return a scheduler, made at the first call.

@@ -11,6 +11,7 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from ..specs.run_options import CfgVal, runopt, runopts
 
 
-_SCHEDULER, _OPTION = "local_cwd", "log_dir"
-
-
 CONFIG_FILE = ".torchxconfig"
 CONFIG_VARIABLE = "TORCHXCONFIG"
 PLACEHOLDER = "#FIXME"
@@ -36,12 +34,6 @@ _NONE = "None"
 _LONGEST_PLACEHOLDER = 60
 _HEADER = re.compile(r"\[(?P<name>.+)\]")
 _KEY = re.compile(r"(?P<key>[^\s#;\[=:][^=:]*?)\s*[=:]")
-
-
-def _check_trusted(path: str | Path) -> None:
-    """Refuse a file of another user, unless the environment names it. Raises UntrustedError."""
-    if os.fspath(path) != os.environ.get(CONFIG_VARIABLE):
-        check_owner(Path(path))
 
 
 logger = logging.getLogger(__name__)
@@ -90,10 +82,8 @@ def find_configs(dirs: Iterable[str | Path] | None = None, environ: Mapping[str,
         if named and not is_file(named):
             raise ConfigError(f"{CONFIG_VARIABLE} names {named}, which is not a file: correct it, or unset it")
         return [named] if named else []
-    folders = [Path(folder) for folder in dirs or ()] or [
-        folder for folder in (current_folder(), home_folder()) if folder is not None
-    ]
-    paths = [folder / CONFIG_FILE for folder in dict.fromkeys(folders)]
+    folders = [*(dirs or ())] or [*filter(None, (current_folder(), home_folder()))]
+    paths = dict.fromkeys(Path(folder, CONFIG_FILE) for folder in folders)
     return [str(path) for path in paths if path_exists(path)]
 
 
@@ -102,9 +92,10 @@ def read_config(path: str | Path) -> Sections:
 
     Raises:
         ConfigError: it cannot be read, or is no INI file; the message has the file and the line.
-        UntrustedError: it belongs to another user.
+        UntrustedError: it belongs to another user, and the environment does not name it.
     """
-    _check_trusted(path)
+    if os.fspath(path) != os.environ.get(CONFIG_VARIABLE):
+        check_owner(Path(path))
     try:
         text = read_file(path).decode("utf-8-sig")
     except OSError as error:
@@ -173,11 +164,9 @@ def _line_numbers(text: str) -> dict[tuple[str, str], int]:
     found: dict[tuple[str, str], int] = {}
     section = ""
     for number, line in enumerate(text.splitlines(), 1):
-        header = _HEADER.match(line)
-        key = None if header else _KEY.match(line)
-        if header:
+        if header := _HEADER.match(line):
             section = header["name"]
-        elif key:
+        elif key := _KEY.match(line):
             found.setdefault((section, key["key"]), number)
     return found
 
@@ -215,17 +204,13 @@ def section_options(
             warnings.append(f"{value.place} must still be filled in")
         else:
             try:
-                _check_alike(options.get(name), value, option_value(value, known), known)
+                mine, before = option_value(value, known), options.get(name, value)
+                if before.file == value.file and option_value(before, known) != mine:
+                    errors.append(f"{value.place} is given as {before.key} too, with another value: remove one")
                 options.setdefault(name, value)
             except ConfigError as error:
                 errors.append(str(error))
     return options, warnings, errors
-
-
-def _check_alike(before: ConfigValue | None, value: ConfigValue, mine: CfgVal, known: runopts) -> None:
-    """Refuse two spellings of one option in one file that do not say the same."""
-    if before is not None and before.file == value.file and option_value(before, known) != mine:
-        raise ConfigError(f"{value.place} is given as {before.key} too, with another value: remove one")
 
 
 def option_value(value: ConfigValue, known: runopts) -> CfgVal:
@@ -274,12 +259,13 @@ def dump(f: TextIO, schedulers: list[str] | None = None, required_only: bool = F
         UnknownSchedulerException: there is no scheduler of a name.
     """
     from ..specs.errors import BackendUnavailableError
-    from .registry import get_scheduler_factories
+    from .registry import create_scheduler, get_scheduler_factories
 
     parser = _configparser()
     for name in schedulers or get_scheduler_factories():
         try:
-            options = _run_opts(name)
+            with closing(create_scheduler(name, "_")) as made:
+                options = made.run_opts()
         except BackendUnavailableError as error:
             if schedulers:
                 raise
@@ -304,13 +290,3 @@ def _default_text(default: CfgVal) -> str:
     from ..specs.run_options import format_value
 
     return format_value(default) or _NONE if isinstance(default, (list, dict)) else str(default)
-
-
-def _run_opts(scheduler: str) -> runopts:
-    from .registry import create_scheduler
-
-    made = create_scheduler(scheduler, "_")
-    try:
-        return made.run_opts()
-    finally:
-        made.close()

@@ -123,12 +123,9 @@ class Accounting:
         line = app.first.submit_line or self.details(app)[0].first.submit_line
         if line:
             return line
-        try:
-            # The controller has it from 26.05 on.
-            found = _SUBMIT_LINE.search(self._client.ask(["scontrol", "show", "job", app.app_id], keep_s=KEPT_S))
-        except SchedulerError as error:
-            logger.info("the submit line of %s is not known: %s", app.app_id, error)
-            return ""
+        # The controller has it from 26.05 on.
+        command = ["scontrol", "show", "job", app.app_id]
+        found = _SUBMIT_LINE.search(self._client.ask_or_empty(command, keep_s=KEPT_S))
         return found[1] if found else ""
 
     def earlier_runs(self, app: App) -> list[Job]:
@@ -141,24 +138,15 @@ class Accounting:
 
     def script(self, job_id: str) -> str:
         """Return the batch script of a job, which the controller or accounting keeps; empty if neither has it."""
-        for command in (
-            ["scontrol", "write", "batch_script", job_id, "-"],
+        text = self._client.ask_or_empty(["scontrol", "write", "batch_script", job_id, "-"], keep_s=_SCRIPT_KEPT_S)
+        # For a job that it has forgotten, scontrol prints nothing and exits with 0.
+        if not text.startswith("#!"):
             # It is kept by slurm.conf(5): AccountingStoreFlags.
-            ["sacct", "--batch-script", "--jobs", job_id],
-        ):
-            try:
-                text = self._client.ask(command, keep_s=_SCRIPT_KEPT_S)
-            except SchedulerError as error:
-                logger.info("the batch script of %s is not known: %s", job_id, error)
-                continue
-            if command[0] == "sacct":
-                # Behind a head of two lines; each task of an array has the same script.
-                parts = (part.removesuffix("\n") for part in _SCRIPT_HEAD.split(text))
-                text = next((part for part in parts if part.startswith("#!")), "")
-            # For a job that it has forgotten, scontrol prints nothing and exits with 0.
-            if text.startswith("#!") and len(text) <= _MAX_SCRIPT_CHARACTERS:
-                return text
-        return ""
+            command = ["sacct", "--batch-script", "--jobs", job_id]
+            # Behind a head of two lines; each task of an array has the same script.
+            parts = _SCRIPT_HEAD.split(self._client.ask_or_empty(command, keep_s=_SCRIPT_KEPT_S))
+            text = next((part.removesuffix("\n") for part in parts if part.startswith("#!")), "")
+        return text if len(text) <= _MAX_SCRIPT_CHARACTERS else ""
 
     def _rows(self, app: App, what: str, chosen: list[str], version: Hashable) -> list[Job]:
         """Return the rows of a job, none if accounting does not answer.
@@ -168,7 +156,7 @@ class Accounting:
             chosen: options of sacct.
             version: kept rows of another version are old.
         """
-        last_change = max((at for at in (app.submitted_at, app.started_at, app.finished_at) if at), default=0.0)
+        last_change = max(at or 0.0 for at in (app.submitted_at, app.started_at, app.finished_at))
         keep_s = _LAG_S if time.time() - last_change < KEPT_S else KEPT_S
         try:
             return [*parse_rows(self._ask([*chosen, "--jobs", app.app_id], _JOB_TIMEOUT_S, keep_s, version))]

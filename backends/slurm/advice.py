@@ -93,14 +93,12 @@ class Advisor:
         interval: seconds between two questions about the queue.
     """
 
-    def __init__(self, client: Client, cluster: Cluster, session: str, interval: float = Intervals().usual) -> None:
+    def __init__(self, client: Client, cluster: Cluster, session: str, interval: float) -> None:
         self._client = client
         self._cluster = cluster
         self._session = session
         seconds = max(_START_KEPT_S, interval)
         self._intervals = Intervals(seconds, seconds)
-        # Of a job of one task, by partition.
-        self._starts: dict[str, SharedAnswer] = {}
 
     def findings(self, app: AppDef, opts: SlurmOpts) -> Iterator[Finding]:
         """Yield the limits that sbatch would accept and never start, faults on the nodes, and the estimate."""
@@ -172,10 +170,10 @@ class Advisor:
             answer = self._client.run(["sbatch", *_SMALL_JOB, "--partition", partition], env=_estimate_environment())
             return f"{answer.code}\n{answer.err}"
 
-        if partition not in self._starts:
-            name = hashlib.sha256(partition.encode()).hexdigest()[:12]
-            self._starts[partition] = SharedAnswer(answers_folder() / f"start-{name}", ask, self._intervals)
-        code, _, err = self._starts[partition].get().text.partition("\n")
+        # Its file keeps the answer.
+        name = hashlib.sha256(partition.encode()).hexdigest()[:12]
+        answer = SharedAnswer(answers_folder() / f"start-{name}", ask, self._intervals).get()
+        code, _, err = answer.text.partition("\n")
         try:
             estimate = parse_estimate(commands.Answer(int(code), "", err)) or Estimate(None, fault=_NO_ESTIMATE)
         except SchedulerError as error:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from cachetools import TLRUCache
 
-from ...specs.errors import BackendUnavailableError
+from ...specs.errors import BackendUnavailableError, SchedulerError
 from .commands import TIMEOUT_S, Answer, failure, run
+
+logger = logging.getLogger(__name__)
 
 RETRY_S = 20.0
 """Seconds until Slurm is asked again after it could not be reached."""
@@ -21,11 +23,6 @@ REFUSED_S = 60.0
 _SLOW_S = 2.0
 _MAX_BYTES = 64 << 20
 _ENTRY_BYTES = 500
-
-
-class _Entry(NamedTuple):
-    answer: Answer
-    seconds: float
 
 
 class Client:
@@ -39,11 +36,11 @@ class Client:
 
     def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
         self._lock = threading.Lock()
-        self._cache: TLRUCache[Hashable, _Entry] = TLRUCache(
+        self._cache: TLRUCache[Hashable, Answer] = TLRUCache(
             max_bytes,
-            ttu=lambda _, entry, now: now + entry.seconds,
+            ttu=lambda _, answer, now: now + answer.keep_s,
             timer=lambda: time.monotonic(),
-            getsizeof=lambda entry: _ENTRY_BYTES + len(entry.answer.out) + len(entry.answer.err),
+            getsizeof=lambda answer: _ENTRY_BYTES + len(answer.out) + len(answer.err),
         )
 
     def run(
@@ -72,20 +69,21 @@ class Client:
         key = tuple(command) if key is None else key
         daemon = "slurmdbd" if command[0] in ("sacct", "sacctmgr") else "slurmctld"
         with self._lock:
-            if entry := self._cache.get(key):
-                return entry.answer
+            if kept := self._cache.get(key):
+                return kept
             if outage := self._cache.get(daemon):
-                raise BackendUnavailableError(outage.answer.err)
+                raise BackendUnavailableError(outage.err)
         began = time.monotonic()
         try:
-            answer = replace(run(command, timeout=timeout, stdin=stdin, env=env), asked_at=began)
+            answer = run(command, timeout=timeout, stdin=stdin, env=env)
             if answer.code != 0 and isinstance(error := failure(command[0], answer), BackendUnavailableError):
                 raise error
         except BackendUnavailableError as error:
             if time.monotonic() - began > _SLOW_S:
-                self._keep(daemon, Answer(1, "", str(error)), RETRY_S)
+                self._keep(daemon, Answer(1, "", str(error), keep_s=RETRY_S))
             raise
-        self._keep(key, answer, keep_s if answer.code == 0 else min(keep_s, REFUSED_S))
+        answer = replace(answer, asked_at=began, keep_s=keep_s if answer.code == 0 else min(keep_s, REFUSED_S))
+        self._keep(key, answer)
         return answer
 
     def ask(
@@ -97,8 +95,15 @@ class Client:
             raise failure(command[0], answer)
         return answer.out
 
-    def _keep(self, key: Hashable, answer: Answer, seconds: float) -> None:
-        entry = _Entry(answer, seconds)
+    def ask_or_empty(self, command: Sequence[str], *, keep_s: float) -> str:
+        """Return what `ask` does, and nothing where the command failed: for what is only evidence."""
+        try:
+            return self.ask(command, keep_s=keep_s)
+        except SchedulerError as error:
+            logger.info("%s: %s", " ".join(command), error)
+            return ""
+
+    def _keep(self, key: Hashable, answer: Answer) -> None:
         with self._lock:
-            if seconds > 0 and self._cache.getsizeof(entry) <= self._cache.maxsize:
-                self._cache[key] = entry
+            if answer.keep_s > 0 and self._cache.getsizeof(answer) <= self._cache.maxsize:
+                self._cache[key] = answer

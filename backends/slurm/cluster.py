@@ -11,6 +11,7 @@ import pwd
 import re
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -60,7 +61,6 @@ _UNUSABLE = ("down", "drain", "fail", "error", "unknown", "maint", "reserved", "
 _PAIR = re.compile(r"(?:^|\s)(?P<name>[A-Z]\w*(?:/\w+)*)=(?P<value>.*?)(?=\s+[A-Z]\w*(?:/\w+)*=|\s*$)", re.DOTALL)
 # A limit with its use: `cpu=4(3)`, `3(1)`; N is none.
 _USED = re.compile(r"(?P<limit>N|[\d.]+)\((?P<used>[\d.]+)\)")
-_LIMIT_BLOCKS = ("Account Limits", "User Limits")
 
 
 class Partition(NamedTuple):
@@ -81,15 +81,6 @@ class Partition(NamedTuple):
     nodes: int
     memory: int
     max_time: int | None
-
-
-class ActiveJob(NamedTuple):
-    """A job of any user that waits or has nodes."""
-
-    state: str
-    partitions: tuple[str, ...]
-    user: str
-    nodes: str
 
 
 class Usage(NamedTuple):
@@ -132,14 +123,14 @@ class Cluster:
 
     def tracks_memory(self, partition: str | None) -> bool:
         """Return whether the nodes of a partition, the default one if None, have a known size of memory."""
-        try:
-            found = self.partitions()
-        except SchedulerError:
-            return True
         named = (partition or "").split(",")
-        return all(
-            each.memory > _UNKNOWN_MB for each in found if each.name in named or (not partition and each.is_default)
-        )
+        with suppress(SchedulerError):
+            return all(
+                each.memory > _UNKNOWN_MB
+                for each in self.partitions()
+                if each.name in named or (not partition and each.is_default)
+            )
+        return True
 
     def findings(self) -> list[Finding]:
         """Return the version and the partitions, or why the controller cannot be asked."""
@@ -155,13 +146,9 @@ class Cluster:
             return [Finding("warning", f"{version}: it shows you no partition", "ask an administrator for access")]
         return [Finding("ok", f"{version}: {nodes} nodes in the partitions {names}")]
 
-    def partition(self, name: str) -> dict[str, str]:
-        """Return the fields of a partition (`scontrol show partition`)."""
-        return self._show("partition", name)
-
-    def reservation(self, name: str) -> dict[str, str]:
-        """Return the fields of a reservation (`scontrol show reservation`)."""
-        return self._show("reservation", name)
+    def show(self, kind: str, name: str) -> dict[str, str]:
+        """Return the fields of a partition or reservation, as `scontrol show` prints them."""
+        return next(self._rows(kind, name), {}) if name else {}
 
     def licence(self, name: str) -> dict[str, str]:
         """Return the fields of a licence (`scontrol show licenses`): Total, Used, Free."""
@@ -204,15 +191,13 @@ class Cluster:
         # A hidden partition is listed only by its name.
         return found or parse_nodes(self._ask(*_ASK_NODES[:3], "--partition", partition, *_ASK_NODES[3:]))
 
-    def active_jobs(self) -> list[ActiveJob]:
-        """Return the jobs of all users that wait or have nodes, as far as this user sees them.
+    def active_jobs(self) -> list[dict[str, str]]:
+        """Return state, partition, user and nodes of all users' jobs that wait or have nodes, if this user sees them.
 
         Raises:
             BackendUnavailableError: Slurm did not answer.
         """
-        names = ("state", "partition", "user", "nodes")
-        rows = _parse_records(self._active_answer.get().text, names)
-        return [ActiveJob(row["state"], (*row["partition"].split(","),), row["user"], row["nodes"]) for row in rows]
+        return [*_parse_records(self._active_answer.get().text, ("state", "partition", "user", "nodes"))]
 
     def accounts(self, user: str) -> dict[str, list[str]]:
         """Return the accounts of a user, the default one first, with the QOS that each allows; accounting is asked.
@@ -222,8 +207,8 @@ class Cluster:
         """
         command = ["sacctmgr", "--noheader", "--parsable2", "show", "assoc", "where", f"user={user}"]
         text = self._client.ask([*command, "format=account,qos"], keep_s=PARTITIONS_KEPT_S)
-        rows = [line.split("|") for line in text.splitlines()]
-        found = {row[0]: [name for name in row[1].split(",") if name] for row in rows if len(row) == 2 and row[0]}
+        rows = (line.partition("|") for line in text.splitlines())
+        found = {account: [*filter(None, qos.split(","))] for account, _, qos in rows if account}
         default = self.default_account(user)
         return dict(sorted(found.items(), key=lambda item: item[0] != default))
 
@@ -242,7 +227,7 @@ class Cluster:
         for row in self._rows("assoc_mgr", f"accounts={account}", "flags=assoc"):
             if row.get("Account") == account and row.get("UserName", "").partition("(")[0] in ("", user):
                 # The user's own limits count before those of the account.
-                found |= {name: value for name, value in row.items() if name not in found or _has_limit(value)}
+                found |= {name: value for name, value in row.items() if name not in found or limits_in(value)}
         return found
 
     def associations(self, account: str, user: str) -> Iterator[tuple[str, dict[str, str]]]:
@@ -257,12 +242,8 @@ class Cluster:
             yield account, found
             account, user = found.get("ParentAccount", "").partition("(")[0], ""
 
-    def qos(self, name: str, user: str, account: str = "") -> dict[str, str]:
-        """Return the limits of a QOS, with their use by all, by a user and by an account."""
-        return self.several_qos([name], user, account)[name]
-
-    def several_qos(self, names: Sequence[str], user: str, account: str = "") -> dict[str, dict[str, str]]:
-        """Return the limits of several QOS by name, see `qos`."""
+    def qos(self, names: Sequence[str], user: str, account: str) -> dict[str, dict[str, str]]:
+        """Return the limits of several QOS by name, with their use by all, by a user and by an account."""
         text = self._ask("scontrol", "show", "assoc_mgr", f"qos={','.join(names)}", "flags=qos")
         return {name: parse_qos(text, name, user, account) for name in names}
 
@@ -286,18 +267,11 @@ class Cluster:
         sums = (sum(map(_whole, part)) for part in parts)
         return {name: value for name, value in zip(_FACTORS.values(), sums, strict=True) if value}
 
-    def _show(self, kind: str, name: str) -> dict[str, str]:
-        return next(self._rows(kind, name), {}) if name else {}
-
     def _rows(self, *what: str) -> Iterator[dict[str, str]]:
         return map(parse_pairs, self._ask("scontrol", "--oneliner", "show", *what).splitlines())
 
     def _ask(self, *command: str, keep_s: float = KEPT_S) -> str:
-        try:
-            return self._client.ask(command, keep_s=keep_s)
-        except SchedulerError as error:
-            logger.info("%s: %s", " ".join(command), error)
-            return ""
+        return self._client.ask_or_empty(command, keep_s=keep_s)
 
 
 def parse_partitions(text: str) -> list[Partition]:
@@ -315,9 +289,9 @@ def parse_partitions(text: str) -> list[Partition]:
 def _parse_records(text: str, names: Sequence[str]) -> Iterator[dict[str, str]]:
     """Yield the fields of each record of sinfo; an incomplete record is skipped."""
     for record in text.split(RECORD):
-        values = [value.strip() for value in record.split(FIELD)]
+        values = record.split(FIELD)
         if len(values) == len(names):
-            yield dict(zip(names, values, strict=True))
+            yield dict(zip(names, map(str.strip, values), strict=True))
 
 
 def parse_pairs(text: str) -> dict[str, str]:
@@ -348,32 +322,33 @@ def parse_nodes(text: str) -> list[ClusterNode]:
             state,
             row["Reason"] if row["Reason"] != "none" else "",
             is_usable,
-            cpus_free=idle if is_usable else 0,
+            cpus_free=is_usable * idle,
             cpus=cpus,
-            memory_free=max(0, memory - used) if is_usable else 0,
+            memory_free=is_usable * max(0, memory - used),
             memory=memory,
-            gpus={kind: (max(0, n - busy.get(kind, 0)) if is_usable else 0, n) for kind, n in gpus.items()},
+            gpus={kind: (is_usable * max(0, n - busy.get(kind, 0)), n) for kind, n in gpus.items()},
         )
     return [*nodes.values()]
 
 
-def parse_qos(text: str, name: str, user: str, account: str = "") -> dict[str, str]:
+def parse_qos(text: str, name: str, user: str, account: str) -> dict[str, str]:
     """Return the limits of a QOS in an answer of `scontrol show assoc_mgr`: its own, a user's and an account's.
 
     Below ``User Limits`` stands the line ``alice(1000)``, before 23.02 the number alone.
     """
-    names = {_LIMIT_BLOCKS[0]: (account,), _LIMIT_BLOCKS[1]: (user, _uid(user))}
+    owners = {"Account Limits": {account}, "User Limits": {user, _uid(user)}}
     found: dict[str, str] = {}
-    block, is_wanted, is_ours = "", False, False
+    names: set[str] = set()
+    is_wanted = is_ours = False
     for line in map(str.strip, text.splitlines()):
         if line.startswith("QOS="):
-            block, is_wanted = "QOS", line[4:].partition("(")[0] == name
+            names, is_wanted = set(), line[4:].partition("(")[0] == name
             is_ours = is_wanted
-        elif line in _LIMIT_BLOCKS:
-            block, is_ours = line, False
-        elif block in _LIMIT_BLOCKS and "=" not in line:
-            is_ours = is_wanted and line.partition("(")[0] in filter(None, names[block])
-        elif block and is_ours:
+        elif line in owners:
+            names, is_ours = owners[line], False
+        elif names and "=" not in line:
+            is_ours = is_wanted and line.partition("(")[0] in names - {""}
+        elif is_ours:
             found.update(parse_pairs(line))
     return found
 
@@ -385,23 +360,18 @@ def _uid(user: str) -> str:
         return ""
 
 
-def limit_and_use(value: str, what: str = "") -> Usage | None:
-    """Parse a limit and its use, such as those of ``cpu=4(3),mem=N(0)``; return None for no limit.
+def limits_in(value: str) -> dict[str, Usage]:
+    """Return the limits with their use in a value, such as ``cpu=4(3),mem=N(0)``, by trackable resource.
 
-    Args:
-        value: what Slurm prints.
-        what: the name of the trackable resource, empty for a value that has none.
+    The name is empty for a value that has none, such as ``3(1)``.
     """
-    text = parse_tres(value).get(what, "") if what else value
-    found = _USED.fullmatch(text)
-    if found is not None:
-        return None if found["limit"] == "N" else Usage(found["limit"], found["used"])
-    return Usage(text, "") if text and text != "N" else None
-
-
-def _has_limit(value: str) -> bool:
-    names = parse_tres(value) or ("",)
-    return any(limit_and_use(value, name) is not None for name in names)
+    found = {}
+    for name, text in (parse_tres(value) or {"": value}).items():
+        used = _USED.fullmatch(text)
+        usage = Usage(used["limit"], used["used"]) if used else Usage(text, "")
+        if usage.limit not in ("", "N"):
+            found[name] = usage
+    return found
 
 
 def _whole(text: str) -> int:

@@ -10,7 +10,7 @@ from ...base.timeouts import AwaitedCall
 from ...logs.text.sanitize import plain
 from ...specs.errors import SchedulerError
 from ..types import ClusterNode, ClusterStatus, pool_of
-from .cluster import ActiveJob, Cluster
+from .cluster import Cluster
 from .limits import limit_sentences
 from .values import expand_nodes
 
@@ -54,18 +54,21 @@ def cluster_status(cluster: Cluster, user: str, interval: float) -> ClusterStatu
             notes.append("limits are not known yet: accounting has not answered")
     except SchedulerError as error:
         notes.append(f"limits are not known: {error}")
-    waiting = Counter(name for job in active if job.state == "PENDING" for name in job.partitions)
-    by_pool: dict[str, list[ClusterNode]] = {}
-    for node in nodes:
-        for pool in node.pools:
-            by_pool.setdefault(pool, []).append(node)
+    waiting = Counter(name for job in active if job["state"] == "PENDING" for name in job["partition"].split(","))
     pools = []
     for partition in partitions:
         name, fields = partition.name, restrictions.get(partition.name, {})
         note, is_open = _restriction(fields, mine)
-        made = pool_of(name, by_pool.get(name, ()), cfg={"partition": name}, limit=partition.max_time)
-        is_open, note = is_open and partition.is_up, note or ("" if partition.is_up else "closed")
-        pools.append(replace(made, waiting=waiting[name], note=note, is_open=is_open))
+        pool = pool_of(
+            name,
+            [node for node in nodes if name in node.pools],
+            cfg={"partition": name},
+            limit=partition.max_time,
+            waiting=waiting[name],
+            note=note or ("" if partition.is_up else "closed"),
+            is_open=is_open and partition.is_up,
+        )
+        pools.append(pool)
     nodes = _with_users(nodes, active)
     return ClusterStatus(pools, nodes, limits, notes or [*_hidden(nodes, user)], interval)
 
@@ -98,13 +101,13 @@ def _is_allowed(mine: set[str], allowed: str, denied: str) -> bool:
     return bool(mine - {*denied.split(",")} if allowed in _ANY else mine & {*allowed.split(",")})
 
 
-def _with_users(nodes: Iterable[ClusterNode], active: Iterable[ActiveJob]) -> list[ClusterNode]:
+def _with_users(nodes: Iterable[ClusterNode], active: Iterable[Mapping[str, str]]) -> list[ClusterNode]:
     """Return the nodes with the users of the jobs that have them."""
     users: dict[str, dict[str, None]] = {}
     for job in active:
-        if job.state != "PENDING":
-            for name in expand_nodes(job.nodes):
-                users.setdefault(name, {})[job.user] = None
+        if job["state"] != "PENDING":
+            for name in expand_nodes(job["nodes"]):
+                users.setdefault(name, {})[job["user"]] = None
     return [replace(node, users=(*users.get(node.name, ()),)[:_MAX_USERS]) for node in nodes]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -55,12 +56,14 @@ class Answer:
 
     Args:
         asked_at: the monotonic time at its start, set by `Client`.
+        keep_s: seconds to keep it, set by `Client`.
     """
 
     code: int
     out: str
     err: str
     asked_at: float = 0.0
+    keep_s: float = 0.0
 
 
 class CommandError(SchedulerError):
@@ -153,11 +156,7 @@ def failure(program: str, answer: Answer) -> SchedulerError:
 
 def error_text(program: str, answer: Answer) -> str:
     """Return a command's error messages in one line, without its own name, secrets masked."""
-    lines = [plain(line).strip() for line in (answer.err.strip() or answer.out.strip()).splitlines()]
-    marks = (f"{program}: error: ", f"{program}: fatal: ", f"{program}: ")
-    messages = []
-    for line in filter(None, lines):
-        mark = next((mark for mark in marks if line.startswith(mark)), "")
-        messages.append(line[len(mark) :])
-    text = "; ".join(dict.fromkeys(messages)) or f"exit {answer.code}"
+    lines = (plain(line).strip() for line in (answer.err.strip() or answer.out.strip()).splitlines())
+    messages = (re.sub(rf"^{re.escape(program)}: (?:error: |fatal: )?", "", line) for line in lines)
+    text = "; ".join(dict.fromkeys(filter(None, messages))) or f"exit {answer.code}"
     return mask_text("", text if len(text) <= 600 else f"{text[:599]}…")

@@ -55,23 +55,21 @@ def _dependency(job: Job, launch: RecordedLaunch | None, record: Job) -> str:
 
 
 def _links(apps: Mapping[str, App], texts: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the jobs behind which each was queued; with ``singleton``, the job before of the same name and user."""
     found: dict[str, list[str]] = {}
-    for app_id, text in texts.items():
-        user = apps[app_id].first.user
-        ids = {each for part in _LINK.finditer(text) for each in _ID.findall(part[1])}
-        known = [each for each in ids if each in apps and each != app_id and apps[each].first.user == user]
-        if known:
-            found[app_id] = sorted(known, key=int)
+    latest: dict[tuple[str, str], str] = {}
+    order = [*texts]
     if any("singleton" in text for text in texts.values()):
-        _add_singletons(apps, texts, found)
+        order = sorted(apps, key=lambda app_id: (apps[app_id].submitted_at or 0.0, int(app_id)))
+    for app_id in order:
+        job, text = apps[app_id].first, texts.get(app_id)
+        named = job.user, job.name
+        if text:
+            ids = {each for part in _LINK.finditer(text) for each in _ID.findall(part[1])} & apps.keys() - {app_id}
+            known = [each for each in sorted(ids, key=int) if apps[each].first.user == job.user]
+            if "singleton" in text and named in latest:
+                known.append(latest[named])
+            if known:
+                found[app_id] = [*dict.fromkeys(known)]
+        latest[named] = app_id
     return found
-
-
-def _add_singletons(apps: Mapping[str, App], texts: Mapping[str, str], found: dict[str, list[str]]) -> None:
-    """Add the job before of the same name and user, behind which a job with ``singleton`` was queued."""
-    before: dict[tuple[str, str], str] = {}
-    for app_id, app in sorted(apps.items(), key=lambda item: (item[1].submitted_at or 0.0, int(item[0]))):
-        named = app.first.user, app.first.name
-        if named in before and "singleton" in texts.get(app_id, ""):
-            found[app_id] = [*dict.fromkeys([*found.get(app_id, ()), before[named]])]
-        before[named] = app_id

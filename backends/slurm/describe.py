@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 
 from ...base.files import user_name
 from ...logs.text.sanitize import plain
@@ -19,7 +18,7 @@ from .launches import RecordedLaunch
 from .log_files import log_files
 from .ports import served_ports
 from .reasons import code_of
-from .replicas import Replica, is_torchx, replicas_of
+from .replicas import Replica, is_torchx
 from .request import without_key
 from .submit_line import RelaunchPlan
 from .values import format_duration, format_size, parse_count, parse_size, parse_tres
@@ -53,7 +52,7 @@ _PASSING = {
 
 
 def list_row(
-    app: App, launch: RecordedLaunch | None, known: Mapping[str, App] = MappingProxyType({}), after: Sequence[str] = ()
+    app: App, launch: RecordedLaunch | None, known: Mapping[str, App], after: Sequence[str]
 ) -> ListAppResponse:
     """Return the row of an app.
 
@@ -89,11 +88,11 @@ def list_row(
 def describe_app(
     app: App,
     launch: RecordedLaunch | None,
-    evidence: Sequence[str] = (),
-    steps: Sequence[Job] = (),
-    relaunch: RelaunchPlan | None = None,
-    earlier: Sequence[Job] = (),
-    replicas: Sequence[Replica] = (),
+    evidence: Sequence[str],
+    steps: Sequence[Job],
+    relaunch: RelaunchPlan | None,
+    earlier: Sequence[Job],
+    replicas: Sequence[Replica],
 ) -> DescribeAppResponse:
     """Return the description of an app.
 
@@ -104,7 +103,7 @@ def describe_app(
         steps: its steps from accounting, once it has ended.
         relaunch: what launches it again, if it was not launched here.
         earlier: its runs before it was requeued.
-        replicas: its replicas where they are known; those of its layout if empty.
+        replicas: its replicas.
     """
     notes: list[str] = []
     by_torchx = launch is None and is_torchx(app)
@@ -114,7 +113,6 @@ def describe_app(
     batch_output = ""
     if app.state is AppState.FAILED and not app.is_array:
         batch_output = batch_output_end(log_files(app.first)[0])
-    replicas = replicas or replicas_of(app, launch)
     # The steps of an array are those of its tasks.
     ends = {} if app.is_array else replica_ends(batch_output, replicas, steps)
     why = _why(app, batch_output, steps)
@@ -156,7 +154,7 @@ def _name(app: App, launch: RecordedLaunch | None) -> str:
 def _counts(app: App, launch: RecordedLaunch | None, by_torchx: bool) -> Counter[AppState]:
     """Return the number of replicas in each state."""
     counts: Counter[AppState] = Counter()
-    if app.is_array or (by_torchx and launch is None):
+    if app.is_array or by_torchx:
         for job in app.jobs:
             counts[job.app_state] += len(job.task_numbers()) if app.is_array else 1
     else:
@@ -254,13 +252,10 @@ def _end_of(replica: Replica, is_only: bool) -> TaskEnd:
 
 
 def _replica_status(app: App, replica: Replica, end: TaskEnd) -> ReplicaStatus:
-    job, step = replica.job, replica.step
+    step, record = replica.step, replica.step or replica.job
     # Components run and end together.
-    state = job.app_state if app.is_array else app.state
-    started_at, finished_at, reason = job.start, job.end, _why_job(job) if app.is_array else ""
-    if step is not None:
-        state = step.app_state
-        started_at, finished_at = step.started_at, step.finished_at if is_terminal(state) else None
+    state = record.app_state if step is not None or app.is_array else app.state
+    reason = _why_job(record) if app.is_array else ""
     if not is_terminal(state):
         end = UNKNOWN_END
     elif step is not None and step.exit_code != 0 and end == UNKNOWN_END:
@@ -276,21 +271,22 @@ def _replica_status(app: App, replica: Replica, end: TaskEnd) -> ReplicaStatus:
         signal=signal_name(-end.signal) if end.signal else "",
         reason=reason,
         node=replica.node,
-        started_at=started_at,
-        finished_at=finished_at,
+        started_at=record.start,
+        finished_at=record.end,
         restarts=max(0, app.restarts) if step is None else 0,
     )
 
 
 def _timeline(app: App) -> list[StateChange]:
-    changes: list[StateChange] = []
+    changes, latest = [], 0.0
     for state, at in (
         (AppState.PENDING, app.submitted_at),
         (AppState.RUNNING, app.started_at if app.state is not AppState.PENDING else None),
         (app.state, app.finished_at),
     ):
         if at is not None:
-            changes.append(StateChange(state, max(at, changes[-1].at) if changes else at))
+            latest = max(latest, at)
+            changes.append(StateChange(state, latest))
     return changes
 
 

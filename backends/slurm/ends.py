@@ -104,31 +104,29 @@ def replica_ends(
         steps: its steps; that of a role has its name.
     """
     of_role = {step.name: step for step in steps}
-    has_steps = any(replica.step is not None for replica in replicas)
-    asked = {(each.role, each.number): each for each in replicas if not has_steps or each.step is not None}
-    step_of = {key: _ended_step(each.step or of_role.get(each.role)) for key, each in asked.items()}
+    of_steps = [replica for replica in replicas if replica.step is not None]
+    asked = {(each.role, each.number): each for each in of_steps or replicas}
+    step_of = {
+        key: step
+        for key, each in asked.items()
+        if (step := each.step or of_role.get(each.role)) is not None and is_terminal(step.app_state)
+    }
     ends = {
         key: TaskEnd.of(step.exit_code, step.signal)
         for key, step in step_of.items()
-        if step is not None and (step.exit_code == 0 or step.ntasks == 1)
+        if step.exit_code == 0 or step.ntasks == 1
     }
-    by_number: dict[int, list[tuple[str, int]]] = {}
-    for key in asked:
-        by_number.setdefault(key[1], []).append(key)
+    roles = dict.fromkeys(role for role, _ in asked)
     for message in _task_messages(batch_output):
-        keys = by_number.get(message.task, [])
+        keys = [(role, message.task) for role in roles if (role, message.task) in asked]
         if len(keys) > 1:
-            keys = [key for key in keys if _is_of(message, asked[key], step_of[key])]
+            keys = [key for key in keys if _is_of(message, asked[key], step_of.get(key))]
         if any(ends.get(key) == message.end for key in keys):
             continue
         keys = [key for key in keys if key not in ends]
         if len(keys) == 1:
             ends[keys[0]] = message.end
     return ends
-
-
-def _ended_step(step: Job | None) -> Job | None:
-    return step if step is not None and is_terminal(step.app_state) else None
 
 
 def _is_of(message: _TaskMessage, replica: Replica, step: Job | None) -> bool:
@@ -159,7 +157,7 @@ def _task_messages(batch_output: str) -> Iterator[_TaskMessage]:
             yield _TaskMessage(found["node"], task, end, found["step"] or "")
 
 
-def why_ended(job: Job, batch_output: str = "", steps: Sequence[Job] = ()) -> str:
+def why_ended(job: Job, batch_output: str, steps: Sequence[Job]) -> str:
     """Return why a job ended, empty for one that succeeded or has not ended.
 
     Args:

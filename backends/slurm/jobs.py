@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...specs.status import AppState, is_terminal
 from .values import parse_tasks
@@ -41,7 +41,7 @@ _STATES = {
         AppState.FAILED,
     ),
 }  # fmt: skip
-_ID = re.compile(r"(?P<job>\d{1,18})(?:_(?P<task>\d{1,9}))?(?:\.(?P<step>\d{1,9}|batch))?")
+_ID = re.compile(r"(?P<job>\d{1,18})(?:_(?P<task>\d{1,9}))?(?:\.(?:\d{1,9}|batch))?")
 
 
 # Not frozen: that takes three times as long to make, and there may be ten thousands. Records are never changed.
@@ -168,7 +168,7 @@ class App:
     """
 
     app_id: str
-    jobs: list[Job] = field(default_factory=list)
+    jobs: list[Job]
 
     @property
     def first(self) -> Job:
@@ -192,37 +192,33 @@ class App:
     @property
     def submitted_at(self) -> float | None:
         """When the first of it was submitted, in seconds since the epoch."""
-        return min((job.submitted_at for job in self.jobs if job.submitted_at is not None), default=None)
+        return min(filter(None, (job.submitted_at for job in self.jobs)), default=None)
 
     @property
     def started_at(self) -> float | None:
         """When the first of it started."""
-        return min((job.start for job in self.jobs if job.start is not None), default=None)
+        return min(filter(None, (job.start for job in self.jobs)), default=None)
 
     @property
     def finished_at(self) -> float | None:
         """When the last of it ended; None while any has not."""
         if not is_terminal(self.state) and any(job.end is None for job in self.jobs):
             return None
-        return max((job.end for job in self.jobs if job.end is not None), default=None)
+        return max(filter(None, (job.end for job in self.jobs)), default=None)
 
     @property
     def restarts(self) -> int:
         """How often it was requeued, -1 if unknown."""
-        return max((-1 if job.restarts is None else job.restarts for job in self.jobs), default=-1)
-
-    def task(self, number: int) -> Job | None:
-        """Return the record of an array's task; None where there is none."""
-        return self._by_task.get(number)
+        return max(-1 if job.restarts is None else job.restarts for job in self.jobs)
 
     def with_task(self, number: int) -> App | None:
         """Return an array with one of its tasks alone; None where it has no such task."""
-        job = self.task(number)
+        job = self.tasks.get(number)
         return None if job is None else App(self.app_id, [replace(job, tasks=str(number))])
 
     @cached_property
-    def _by_task(self) -> dict[int, Job]:
-        """The record of each task: of a thousand tasks each is asked for by its number."""
+    def tasks(self) -> dict[int, Job]:
+        """The record of each task of an array, by number."""
         return {number: job for job in self.jobs for number in job.task_numbers()}
 
 
@@ -233,19 +229,21 @@ def group(jobs: Iterable[Job], known: Mapping[str, App] = MappingProxyType({})) 
         jobs: the records.
         known: what was returned before: an app of the same records is taken from there.
     """
+
+    def app_of(app_id: str, jobs: list[Job]) -> App:
+        app = known.get(app_id)
+        return app if app is not None and app.jobs == jobs else App(app_id, jobs)
+
     apps: dict[str, App] = {}
     parts: dict[str, list[Job]] = {}
     for job in jobs:
         if job.het_id or job.array_id:
             parts.setdefault(job.app_id, []).append(job)
-            continue
-        app = known.get(job.job_id)
-        same = app is not None and len(app.jobs) == 1 and app.jobs[0] is job
-        apps[job.job_id] = app if app is not None and same else App(job.job_id, [job])
+        else:
+            apps[job.job_id] = app_of(job.job_id, [job])
     for app_id, found in parts.items():
         found.sort(key=lambda job: (job.het_offset, min(job.task_numbers(), default=0)))
-        jobs, app = [*_each_task_once(found)], known.get(app_id)
-        apps[app_id] = app if app is not None and app.jobs == jobs else App(app_id, jobs)
+        apps[app_id] = app_of(app_id, [*_each_task_once(found)])
     return apps
 
 
@@ -278,23 +276,12 @@ def parse_fields(row: Mapping[str, str], names: Mapping[Any, Mapping[str, str]])
     }
 
 
-class JobPart(NamedTuple):
-    """A parsed id: ``41`` is a job, ``41_7`` a task of an array, ``41.0`` and ``41.batch`` are steps.
+def parse_id(text: str) -> tuple[str, int | None] | None:
+    """Return the job and the array's task of an id; None for any other text.
 
-    Args:
-        job_id: the job's id.
-        task: the number of the array's task; None for all.
-        step: the step's name, empty for all.
+    ``41`` is a job, ``41_7`` a task of an array; ``41.0`` and ``41.batch`` are steps.
     """
-
-    job_id: str
-    task: int | None = None
-    step: str = ""
-
-
-def parse_id(text: str) -> JobPart | None:
-    """Parse an id; return None for any other text."""
     found = _ID.fullmatch(text)
     if found is None:
         return None
-    return JobPart(found["job"], None if found["task"] is None else int(found["task"]), found["step"] or "")
+    return found["job"], None if found["task"] is None else int(found["task"])

@@ -54,9 +54,9 @@ class KnownJobs:
         client: Client,
         accounting: Accounting,
         intervals: Intervals,
-        history_days: float = HISTORY_DAYS,
+        history_days: float,
         *,
-        all_users: bool = False,
+        all_users: bool,
     ) -> None:
         folder = answers_folder()
         self._client, self._accounting = client, accounting
@@ -168,7 +168,7 @@ class KnownJobs:
             if job_id not in jobs
         }
         self._left.update(left)
-        for job_id in [job_id for job_id in self._left if job_id in jobs]:
+        for job_id in self._left.keys() & jobs.keys():
             del self._left[job_id]
         is_unknown = any(
             not is_terminal(job.app_state) and answer.answered_at - (job.finished_at or 0.0) < _LAG_S
@@ -221,13 +221,10 @@ class KnownJobs:
 
     def _ask_for(self, job_id: str) -> App | None:
         """Ask for one job by its id: the controller first, then accounting."""
-        try:
+        with suppress(CommandError):  # Invalid job id specified
             text = queue_text(job_id, ask=partial(self._client.ask, keep_s=_UNKNOWN_S))
-            found = _with_job(group(parse_queue(text).values()), job_id)
-        except CommandError:
-            found = None  # Invalid job id specified
-        if found is not None:
-            return found
+            if found := _with_job(group(parse_queue(text).values()), job_id):
+                return found
         try:
             return _with_job(group(self._accounting.job(job_id, _UNKNOWN_S)), job_id)
         except NoAccountingError as error:

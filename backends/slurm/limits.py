@@ -12,7 +12,7 @@ from ...base.files import user_name
 from ...logs.text.sanitize import plain
 from ...specs.batch_script import script_of
 from ...specs.roles import AppDef
-from .cluster import Cluster, Usage, limit_and_use
+from .cluster import Cluster, Usage, limits_in
 from .jobs import Job
 from .options import SlurmOpts
 from .reasons import Limit
@@ -30,7 +30,7 @@ _WORDS = {
 }  # fmt: skip
 # The resources that a limit's name means, where they are called otherwise.
 _MEANT = {"memory": "mem", "nodes": "node", "gres": "gres/", "license": "license/", "bb": "bb/"}
-_PER = {"PerJob": "PJ", "PerUser": "PU", "PerAccount": "PA", "PerNode": "PN", "": ""}
+_PER = {"PerJob": "PJ", "PerUser": "PU", "PerAccount": "PA", "PerNode": "PN"}
 # Limits that one launch can exceed.
 _CHECKED = [Limit("", "Max", "wall", "", "PerJob")] + [
     Limit("", kind, what, time, per)
@@ -114,7 +114,7 @@ def exceeded_limits(job: Job, cluster: Cluster) -> Iterator[Exceeded]:
 
 def partition_faults(job: Job, cluster: Cluster) -> Iterator[Exceeded]:
     """Yield why the partition of a job never starts it; of several partitions it is enough that one fits."""
-    fields = cluster.partition(job.partition) if "," not in job.partition else {}
+    fields = cluster.show("partition", job.partition) if "," not in job.partition else {}
     name = f"the partition {plain(job.partition)}"
     if (state := fields.get("State", "UP")) != "UP":
         verdict = "it accepts jobs and starts none" if state == "DOWN" else f"{REFUSED}: it accepts no jobs"
@@ -170,10 +170,10 @@ def _limited(job: Job, cluster: Cluster, limit: Limit) -> Iterator[tuple[str, Ma
             yield f"the account {plain(account)}", fields
         return
     if job.qos:
-        yield f"the QOS {plain(job.qos)}", cluster.qos(job.qos, job.user, job.account)
-    name = cluster.partition(job.partition).get("QoS", "") if "," not in job.partition else ""
+        yield f"the QOS {plain(job.qos)}", cluster.qos([job.qos], job.user, job.account)[job.qos]
+    name = cluster.show("partition", job.partition).get("QoS", "") if "," not in job.partition else ""
     if name and name != job.qos:
-        yield f"the QOS {plain(name)} of the partition", cluster.qos(name, job.user, job.account)
+        yield f"the QOS {plain(name)} of the partition", cluster.qos([name], job.user, job.account)[name]
 
 
 def _describe(job: Job, name: str, whose: str, usage: Usage, limit: Limit, tres: str, asked: float) -> LimitUse:
@@ -217,13 +217,12 @@ def limit_sentences(cluster: Cluster, user: str, accounts: Mapping[str, Sequence
             if name == account and (factor := fields.get(_SHARES, "").rpartition("/")[2]):
                 yield f"fair share of the account {plain(account)}: {plain(factor)} of 1; a higher one starts sooner"
         if names:
-            found = cluster.several_qos(names, user, account)
+            found = cluster.qos(names, user, account)
             owners.update((f"the QOS {plain(name)}", fields) for name, fields in found.items())
     for whose, fields in owners.items():
         for name, value in fields.items():
             if name.startswith(("Grp", "Max")):
-                usages = ((tres, limit_and_use(value, tres)) for tres in parse_tres(value) or ("",))
-                yield from (_limit_text(name, whose, usage, tres) for tres, usage in usages if usage is not None)
+                yield from (_limit_text(name, whose, usage, tres) for tres, usage in limits_in(value).items())
 
 
 def _asked(job: Job, limit: Limit, tres: str) -> float:
@@ -244,27 +243,25 @@ def _number(text: str) -> float:
 def _usage(value: str, limit: Limit) -> tuple[Usage | None, str]:
     """Return the limit in a value with its use, and its trackable resource; empty for jobs and time."""
     if any(word in limit.what for word in ("wall", "job", "time")):
-        return limit_and_use(value), ""
+        return limits_in(value).get(""), ""
     is_any = limit.what in ("unknown", "resource")
     meant = _MEANT.get(limit.what, limit.what)
-    for name in parse_tres(value):
-        is_meant = is_any or (name.startswith(meant) if meant.endswith("/") else name == meant)
-        if is_meant and (usage := limit_and_use(value, name)):
+    for name, usage in limits_in(value).items():
+        if is_any or (name.startswith(meant) if meant.endswith("/") else name == meant):
             return usage, name
     return None, ""
 
 
 def _names(limit: Limit) -> list[str]:
     """Return the names that `scontrol show assoc_mgr` may have for a limit."""
-    end = _PER[limit.per]
     if "job" in limit.what:
-        name = f"{limit.kind}{'Submit' if limit.what.startswith('submit') else ''}Jobs"
-        return [f"{name}{end}"] if end else [name, f"{name}PU", f"{name}PA"]
-    if "wall" in limit.what or limit.what == "time":
-        return ["GrpWall" if limit.kind == "Grp" else "MaxWallPJ"]
-    if limit.kind == "Min":
-        return ["MinTRESPJ"]
-    name = f"{limit.kind}TRES{limit.time.replace('Minutes', 'Mins')}"
+        name, ends = "SubmitJobs" if limit.what.startswith("submit") else "Jobs", ["", "PU", "PA"]
+    elif "wall" in limit.what or limit.what == "time":
+        name, ends = "Wall", ["PJ"]
+    else:
+        name, ends = f"TRES{limit.time.replace('Minutes', 'Mins')}", ["PJ", "PU"]
     if limit.kind == "Grp":
-        return [name]
-    return [f"{name}{end}"] if end else [f"{name}PJ", f"{name}PU"]
+        ends = [""]
+    elif limit.per:
+        ends = [_PER[limit.per]]
+    return [f"{limit.kind}{name}{end}" for end in ends]

@@ -65,7 +65,7 @@ def _default(task: int | None) -> str:
     return "slurm-%j.out" if task is None else "slurm-%A_%a.out"
 
 
-def expand(pattern: str, job: Job, task: int | None = None, symbols: Mapping[str, str] = MappingProxyType({})) -> str:
+def expand(pattern: str, job: Job, task: int | None, symbols: Mapping[str, str]) -> str:
     """Replace the symbols of a file name as sbatch(1) of 26.05 documents them, ``%5j`` with leading zeros.
 
     A backslash turns the symbols off. What only the node knows, such as its short host name, becomes a null byte.
@@ -110,11 +110,16 @@ def expand(pattern: str, job: Job, task: int | None = None, symbols: Mapping[str
     return _SYMBOL.sub(value, pattern)
 
 
-def find_file(folder: str, name: str) -> Path | None:
-    """Return the file of an expanded name; of several that fit a name with unknown parts the first, None for none."""
-    if UNKNOWN not in name:
-        return Path(folder, name)
-    whole = "*".join(glob.escape(part) for part in str(Path(folder, name)).split(UNKNOWN))
+def find_file(
+    job: Job, pattern: str, task: int | None = None, symbols: Mapping[str, str] = MappingProxyType({})
+) -> Path | None:
+    """Return the file of a pattern, see `expand`; of several that fit unknown parts the first, None for none."""
+    if "\0" in pattern + job.name or not (job.work_dir or pattern.startswith("/")):
+        return None
+    path = Path(job.work_dir, expand(pattern, job, task, symbols))
+    if UNKNOWN not in str(path):
+        return path
+    whole = "*".join(map(glob.escape, str(path).split(UNKNOWN)))
     # Path.glob raises for names that are too long, before Python 3.13.
     found = glob.glob(whole)  # noqa: PTH207
     return Path(min(found)) if found else None
@@ -124,6 +129,4 @@ def _log_file(job: Job, pattern: str, task: int | None) -> Path | None:
     if task is not None and Path(pattern).name in (f"slurm-{job.job_id}.out", f"slurm-{job.array_id}.out"):
         # squeue before 24.05 shows this for the default, of which an array has another one.
         pattern = _default(task)
-    if "\0" in pattern + job.name or not (job.work_dir or pattern.startswith("/")):
-        return None
-    return find_file(job.work_dir, expand(pattern, job, task))
+    return find_file(job, pattern, task)

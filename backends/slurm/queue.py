@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from .commands import FIELD, RECORD, ask
 from .jobs import Job, parse_fields
@@ -68,7 +69,7 @@ def queue_text(job_id: str = "", *, all_users: bool = False, ask: Callable[[list
     return ",".join((*FIELDS, *more_fields("squeue"))) + RECORD + ask(command)
 
 
-def parse_queue(text: str, known: Mapping[str, Job] | None = None) -> dict[str, Job]:
+def parse_queue(text: str, known: Mapping[str, Job] = MappingProxyType({})) -> dict[str, Job]:
     """Return the jobs of an answer of `queue_text`, by their records.
 
     Args:
@@ -81,7 +82,7 @@ def parse_queue(text: str, known: Mapping[str, Job] | None = None) -> dict[str, 
     if not set(FIELDS) <= set(fields):
         return {}
     for record in records:
-        job = known.get(record) if known else None
+        job = known.get(record)
         if job is None:
             values = record.lstrip("\n").split(FIELD)
             if len(values) != len(fields) or not values[0].strip().isdecimal():

@@ -125,10 +125,7 @@ def code_of(text: str) -> str:
 def reason(text: str) -> Reason:
     """Return the meaning of a reason; an unknown code is shown as it is."""
     code = code_of(text) or "None"
-    found = _REASONS.get(code) or limit_reason(code)
-    if found is None:
-        return Reason(f"Slurm says {plain(text)}")
-    return found
+    return _REASONS.get(code) or limit_reason(code) or Reason(f"Slurm says {plain(text)}")
 
 
 class Limit(NamedTuple):

@@ -61,7 +61,13 @@ def replicas_of(app: App, launch: RecordedLaunch | None, task: int | None = None
         task: the only task of an array that is asked about, if there is such a task; None for all.
     """
     if launch is not None and not launch.is_script:
-        return [*(_array_replicas(app, launch, task) if launch.is_array else _own_replicas(app, launch))]
+        if not launch.is_array:
+            return [*_own_replicas(app, launch)]
+        role, folder = launch.roles[0][0], launch.folder
+        return [
+            Replica(role, number, job, job.node_list, *_named_files(folder, app, role, number))
+            for job, number in _tasks(app, task)
+        ]
     if is_torchx(app):
         return [*_torchx_replicas(app)]
     if app.is_array:
@@ -69,7 +75,7 @@ def replicas_of(app: App, launch: RecordedLaunch | None, task: int | None = None
     return [Replica(BATCH, 0, app.first, _one_node(app.first), *log_files(app.first))]
 
 
-def find_replica(app_id: str, replicas: list[Replica], app: App, role: str, number: int) -> Replica:
+def find_replica(app: App, replicas: list[Replica], role: str, number: int) -> Replica:
     """Return a replica; the role `BATCH` is there for every app, for the words of srun and slurmstepd are there.
 
     Raises:
@@ -80,7 +86,7 @@ def find_replica(app_id: str, replicas: list[Replica], app: App, role: str, numb
         roles.setdefault(replica.role, {})[replica.number] = replica
     if role == BATCH and role not in roles and number == 0 and not app.is_array:
         return Replica(BATCH, 0, app.first, "", *log_files(app.first))
-    return pick_replica(app_id, roles, role, number)
+    return pick_replica(app.app_id, roles, role, number)
 
 
 def node_of(number: int, count: int, nodes: Sequence[str]) -> int | None:
@@ -98,23 +104,14 @@ def _own_replicas(app: App, launch: RecordedLaunch) -> Iterator[Replica]:
         for number in range(count):
             index = node_of(number, count if is_alone else -1, nodes)
             node = "" if index is None else nodes[index]
-            yield Replica(role, number, job, node, *_named_files(Path(launch.folder), app.app_id, role, number))
-
-
-def _array_replicas(app: App, launch: RecordedLaunch, task: int | None) -> Iterator[Replica]:
-    role = launch.roles[0][0]
-    for job, number in _tasks(app, task):
-        files = _named_files(Path(launch.folder), app.app_id, role, number)
-        yield Replica(role, number, job, job.node_list, *files)
+            yield Replica(role, number, job, node, *_named_files(launch.folder, app, role, number))
 
 
 def _tasks(app: App, task: int | None) -> Iterator[tuple[Job, int]]:
     """Yield the tasks of an array in their order, or the only one that is asked about; all if there is no such task."""
-    job = app.task(task) if task is not None else None
-    if task is not None and job is not None:
-        yield job, task
-        return
-    yield from sorted(((job, number) for job in app.jobs for number in job.task_numbers()), key=lambda each: each[1])
+    tasks = app.tasks
+    for number in [task] if task is not None and task in tasks else sorted(tasks):
+        yield tasks[number], number
 
 
 def _torchx_replicas(app: App) -> Iterator[Replica]:
@@ -122,14 +119,13 @@ def _torchx_replicas(app: App) -> Iterator[Replica]:
         found = _TORCHX_NAME.fullmatch(job.name)
         if found is not None:
             role, number = found["role"], int(found["number"])
-            files = _named_files(Path(app.first.work_dir), app.app_id, role, number)
-            yield Replica(role, number, job, _one_node(job), *files)
+            yield Replica(role, number, job, _one_node(job), *_named_files(app.first.work_dir, app, role, number))
 
 
-def _named_files(folder: Path, app_id: str, role: str, number: int) -> tuple[Path, Path]:
+def _named_files(folder: str, app: App, role: str, number: int) -> tuple[Path, Path]:
     """Return the files of a replica, as TorchX names them and our launches do."""
-    name = f"slurm-{app_id}-{role}-{number}".replace("/", "_")
-    return folder / f"{name}.out", folder / f"{name}.err"
+    name = f"slurm-{app.app_id}-{role}-{number}".replace("/", "_")
+    return Path(folder, f"{name}.out"), Path(folder, f"{name}.err")
 
 
 def _one_node(job: Job) -> str:

@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 from ...base.files import current_folder, is_folder
 from ...specs.batch_script import BatchScript, script_of
 from ...specs.errors import AppDefError
-from ...specs.resources import Resource
 from ...specs.roles import AppDef, Role
 from ..api import check_launchable
 from ..shared.kept_app_def import kept_text
@@ -96,25 +95,23 @@ def make_request(
     # Roles that differ in resources are components, with nodes of their own.
     components: dict[_Shape, list[Role]] = {}
     for role in app.roles:
-        components.setdefault(_shape(role.resource), []).append(role)
-    numbers = {shape: number for number, shape in enumerate(components)}
-    parts = [
-        Part(role, role.image, numbers[shape], len(components[shape]) > 1)
-        for role in app.roles
-        if (shape := _shape(role.resource))
-    ]
+        shape = role.resource.cpu, role.resource.gpu, role.resource.memMB
+        components.setdefault(shape, []).append(role)
+    of_role = {
+        role.name: Part(role, number, len(roles) > 1)
+        for number, roles in enumerate(components.values())
+        for role in roles
+    }
+    parts = [of_role[role.name] for role in app.roles]
     launch |= {
         "array": bool(opts.array), "insight": str(insight or ""),
         "roles": [[part.role.name, part.role.num_replicas, part.component] for part in parts],
     }  # fmt: skip
     how: dict[str, Any] = {"is_array": bool(opts.array), "is_het": len(components) > 1, "insight": insight}
     masked = [replace(part, role=_masked(part.role)) for part in parts]
-    return SlurmRequest(
-        command=[*_command(app, key, folder, opts, components, tracks_memory)],
-        script=write_script(parts, launch, **how),
-        launch=launch,
-        shown=write_script(masked, {"key": key, "app": MASK}, **how),
-    )
+    command = [*_command(app, key, folder, opts, components, tracks_memory)]
+    shown = write_script(masked, {"key": key, "app": MASK}, **how)
+    return SlurmRequest(command, write_script(parts, launch, **how), launch, shown)
 
 
 def _script_command(key: str, opts: SlurmOpts, folder: Path, own: BatchScript) -> Iterator[str]:
@@ -189,10 +186,6 @@ def _command(
         yield from common
 
 
-def _shape(resource: Resource) -> _Shape:
-    return resource.cpu, resource.gpu, resource.memMB
-
-
 def _masked(role: Role) -> Role:
     masked = copy.deepcopy(role)
     masked.env = mask_env(role.env)
@@ -228,19 +221,17 @@ def name_faults(app: AppDef) -> Iterator[NameFault]:
         yield NameFault(
             "", app.name, "it becomes the job's name", f"it can have 1 to {_MAX_NAME_BYTES} printable characters"
         )
-    seen: set[str] = set()
-    for role in app.roles:
-        becomes = "it becomes a part of the names of log files"
-        bad = [letter for letter in "/%\\" if letter in role.name]
-        if bad or not role.name or not role.name.isprintable():
-            yield NameFault(
-                role.name, role.name, becomes, "it can have no slash, % or backslash, and must be printable"
-            )
-        elif len(role.name.encode()) > _MAX_NAME_BYTES:
-            yield NameFault(role.name, role.name, becomes, f"it can have up to {_MAX_NAME_BYTES} bytes")
-        elif role.name in seen:
-            yield NameFault(role.name, role.name, f"{app.name} has two roles {role.name}", "rename one of them")
-        seen.add(role.name)
+    names = [role.name for role in app.roles]
+    for number, name in enumerate(names):
+        reason, allowed = "it becomes a part of the names of log files", ""
+        if not name or not name.isprintable() or {*"/%\\"} & {*name}:
+            allowed = "it can have no slash, % or backslash, and must be printable"
+        elif len(name.encode()) > _MAX_NAME_BYTES:
+            allowed = f"it can have up to {_MAX_NAME_BYTES} bytes"
+        elif name in names[:number]:
+            reason, allowed = f"{app.name} has two roles {name}", "rename one of them"
+        if allowed:
+            yield NameFault(name, name, reason, allowed)
 
 
 def launch_findings(app: AppDef, opts: SlurmOpts) -> Iterator[Finding]:
@@ -254,11 +245,10 @@ def launch_findings(app: AppDef, opts: SlurmOpts) -> Iterator[Finding]:
         for role in app.roles:
             yield from script_findings(role.name, [role.entrypoint, *role.args], str(folder))
     for role in app.roles:
-        if role.mounts:
-            yield Finding("warning", f"{role.name}: its mounts are ignored", "Slurm's jobs see what their nodes see")
-        if role.port_map:
-            yield Finding(
-                "warning", f"{role.name}: its ports are not published", "its nodes are reached by their names"
-            )
-        if role.resource.devices:
-            yield Finding("warning", f"{role.name}: its devices are ignored", "ask for them with gres")
+        for given, what, hint in (
+            (role.mounts, "its mounts are ignored", "Slurm's jobs see what their nodes see"),
+            (role.port_map, "its ports are not published", "its nodes are reached by their names"),
+            (role.resource.devices, "its devices are ignored", "ask for them with gres"),
+        ):
+            if given:
+                yield Finding("warning", f"{role.name}: {what}", hint)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import builtins
 import logging
 import re
-import threading
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -108,10 +107,8 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         insight: bool = True,
     ) -> None:
         super().__init__("slurm", session_name)
-        self._lock = threading.Lock()
-        self._all_users = bool(all_users)
-        self._intervals = Intervals(float(interval), float(quick_interval))
-        self._history_days = float(history_days)
+        self._all_users = all_users
+        self._intervals = Intervals(interval, quick_interval)
         self._records_folder = records
         self._insight = insight
         self._client = Client()
@@ -121,19 +118,17 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         self._usage = UsageSampler(self._client, self._accounting)
         self._chains = Chains()
         self._rows: dict[str, _Row] = {}
-        self._known_jobs: dict[bool, KnownJobs] = {}
+        self._jobs_of = cache(
+            lambda all_users: KnownJobs(
+                self._client, self._accounting, self._intervals, history_days, all_users=all_users
+            )
+        )
 
     # Objects with files are made at first use: run options need no folder.
 
     @property
     def _jobs(self) -> KnownJobs:
-        everybody = self._all_users
-        with self._lock:
-            if everybody not in self._known_jobs:
-                self._known_jobs[everybody] = KnownJobs(
-                    self._client, self._accounting, self._intervals, self._history_days, all_users=everybody
-                )
-            return self._known_jobs[everybody]
+        return self._jobs_of(self._all_users)
 
     @cached_property
     def _launches(self) -> LaunchStore:
@@ -197,12 +192,11 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         app = self._find(app_id)
         if app is None:
             return None
-        described, part = self._describe(app), parse_id(app_id)
-        if part is not None and part.step:
-            step = BATCH if part.step == "batch" else f"step{part.step}"
+        described = self._describe(app)
+        if step := app_id.partition(".")[2]:
+            role, statuses = BATCH if step == BATCH else f"step{step}", described.roles_statuses
             # A step with a single task has no role of its own.
-            roles = [status for status in described.roles_statuses if status.role == step] or described.roles_statuses
-            described.roles_statuses = roles
+            described.roles_statuses = [status for status in statuses if status.role == role] or statuses
         described.app_id = app_id
         return described
 
@@ -212,16 +206,15 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
             script = self._accounting.script(app.app_id)
             plan = plan_relaunch(app.first, script, self._accounting.submit_line(app) if script else "")
         app, earlier = self._with_files(app, launch), self._accounting.earlier_runs(app)
+        found: builtins.list[str] = []
+        steps: builtins.list[Job] = []
         waiting = next((job for job in app.jobs if job.app_state is AppState.PENDING), None)
         if waiting is not None:
             found = evidence(waiting, self._cluster, self._jobs.apps())
             app = App(app.app_id, [with_true_reason(job, self._cluster) for job in app.jobs])
-            return describe_app(app, launch, found, relaunch=plan, earlier=earlier)
-        steps: builtins.list[Job] = []
-        if is_terminal(app.state):
+        elif is_terminal(app.state):
             app, steps = self._accounting.details(app)
-        replicas = self._replicas(app, launch)
-        return describe_app(app, launch, steps=steps, relaunch=plan, earlier=earlier, replicas=replicas)
+        return describe_app(app, launch, found, steps, plan, earlier, self._replicas(app, launch))
 
     def describe_native(self, app_id: str) -> str:
         """Return the output of ``scontrol show job``, and the batch script if Slurm keeps it, secret values masked.
@@ -303,8 +296,8 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
     def _delete_existing(self, app_id: str) -> None:
         """Cancel a job, remove its launch's files, and hide it; logs and Slurm's own records stay."""
-        app, part = self._get(app_id), parse_id(app_id)
-        if part is not None and (part.task is not None or part.step):
+        app = self._get(app_id)
+        if not app_id.isdecimal():
             raise SchedulerError(f"{app_id} is a part of the job {app.app_id}, which can be deleted as a whole only")
         self._cancel_existing(app_id)
         self._launches.hide(app)
@@ -395,13 +388,13 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
     def _find(self, app_id: str, *, in_queue: bool = False) -> App | None:
         """Return an app, or the task of an array that an id names; with ``in_queue`` as the queue alone has it."""
-        part = parse_id(app_id)
-        if part is None:
+        if (part := parse_id(app_id)) is None:
             return None
+        job_id, task = part
         for find in (self._jobs.find_queued, self._jobs.find) if in_queue else (self._jobs.find,):
-            app = find(part.job_id)
-            if app is not None and part.task is not None:
-                app = app.with_task(part.task)
+            app = find(job_id)
+            if app is not None and task is not None:
+                app = app.with_task(task)
             if app is not None and self._launches.find_shown({app.app_id: app})[0]:
                 return app
         return None
@@ -415,12 +408,12 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def _replica(self, app: App, role_name: str, k: int) -> Replica:
         launch = self._launches.find(app)
         app = self._with_files(app, launch)
-        return find_replica(app.app_id, self._replicas(app, launch, k), app, role_name, k)
+        return find_replica(app, self._replicas(app, launch, k), role_name, k)
 
     def _replicas(self, app: App, launch: RecordedLaunch | None, task: int | None = None) -> builtins.list[Replica]:
         """Return the replicas of a job, and for a user's own script those of its steps."""
         replicas = replicas_of(app, launch, task)
-        if replicas and replicas[0].role == BATCH and app.started_at is not None:
+        if len(replicas) == len(app.jobs) == 1 and replicas[0].role == BATCH and app.started_at is not None:
             replicas += step_replicas(app, self._accounting.details(app)[1], self._accounting.script(app.app_id))
         return replicas
 

@@ -38,19 +38,17 @@ class Part:
 
     Args:
         role: the role, its macros not replaced.
-        img_root: the folder of its image.
         component: the number of its component of the heterogeneous job.
         exact: whether its step takes what it asks for only, since others run beside it.
     """
 
     role: Role
-    img_root: str
     component: int
     exact: bool
 
 
 def write_script(
-    parts: Sequence[Part], launch: Mapping[str, Any], *, is_array: bool, is_het: bool, insight: Path | None = None
+    parts: Sequence[Part], launch: Mapping[str, Any], *, is_array: bool, is_het: bool, insight: Path | None
 ) -> str:
     """Return the batch script.
 
@@ -94,7 +92,7 @@ def launch_in(script: str) -> dict[str, Any] | None:
 
 
 def _role_lines(part: Part, is_array: bool, is_het: bool, insight: Path | None) -> Iterable[str]:
-    values = macros.Values(part.img_root, _APP_MARK, _REPLICA_MARK, rank0_env=RANK0_HOST)
+    values = macros.Values(part.role.image, _APP_MARK, _REPLICA_MARK, rank0_env=RANK0_HOST)
     role = values.apply(part.role)
     per_replica = {name: value for name, value in role.env.items() if _REPLICA_MARK in value}
     replica = "$SLURM_ARRAY_TASK_ID" if is_array else "$SLURM_PROCID"
@@ -124,16 +122,15 @@ def _srun(part: Part, is_array: bool, is_het: bool) -> str:
         name, outputs = f'{files}"$SLURM_PROCID"', []
         start = f"exec >>{name}.out 2>>{name}.err; {start}"
     options = [
-        '"$srun"',
-        f"--job-name={shlex.quote(role.name)}",
-        *([f"--het-group={part.component}"] if is_het else []),
+        f'"$srun" --job-name={shlex.quote(role.name)}',
+        f"--het-group={part.component}" if is_het else "",
         f"--ntasks={role.num_replicas}",
-        *([f"--cpus-per-task={role.resource.cpu}"] if role.resource.cpu > 0 else []),
-        *(["--exact"] if part.exact else []),
+        f"--cpus-per-task={role.resource.cpu}" if role.resource.cpu > 0 else "",
+        "--exact" if part.exact else "",
         *outputs,
         "--kill-on-bad-exit=1 --wait=0",
     ]
-    return f"{' '.join(options)} \\\n    /bin/sh -c {shlex.quote(start)}"
+    return f"{' '.join(filter(None, options))} \\\n    /bin/sh -c {shlex.quote(start)}"
 
 
 def _ending(roles: int, retries: int) -> list[str]:

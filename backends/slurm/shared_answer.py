@@ -11,13 +11,13 @@ import platform
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from ...base.backoff import jittered
-from ...base.files import cache_folder, private_folder, read_file, write_private
+from ...base.files import cache_folder, modified_ns, private_folder, read_file, write_private
 from ...base.typed_data import convert
 from ...base.validation import decode_json
 from ...specs.errors import BackendUnavailableError, SchedulerError
@@ -129,7 +129,7 @@ class SharedAnswer:
         self._is_same = is_same
         self._lock = threading.Lock()
         self._known = Answered()
-        self._read: tuple[int, int] | None = None
+        self._read_ns = 0
 
     def get(self) -> Answered:
         """Return the answer, asked for anew where it is too old.
@@ -196,23 +196,16 @@ class SharedAnswer:
         try:
             private_folder(self._path.parent)
             write_private(self._path, head + b"\n" + self._known.text.encode("utf-8", "replace"), sync=False)
-            self._read = self._version()
+            self._read_ns = modified_ns(str(self._path))
         except OSError as error:
             logger.warning("the answer cannot be kept for other sessions: %s", error)
 
-    def _version(self) -> tuple[int, int] | None:
-        try:
-            found = self._path.stat()
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_ino
-
     def _load(self) -> None:
         """Take the answer of another session if it is newer."""
-        version = self._version()
-        if version is None or version == self._read:
+        changed = modified_ns(str(self._path))
+        if changed in (0, self._read_ns):
             return
-        self._read = version
+        self._read_ns = changed
         try:
             head, _, text = read_file(self._path, MAX_BYTES).partition(b"\n")
             found = replace(convert(decode_json(head), Answered), text=text.decode("utf-8", "replace"))
@@ -225,24 +218,19 @@ class SharedAnswer:
     @contextmanager
     def _one_asker(self) -> Iterator[None]:
         """Lock out other sessions; continue without the lock if files cannot be locked or it takes too long."""
-        descriptor = -1
-        with suppress(OSError):
-            private_folder(self._path.parent)
-            descriptor = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            deadline = time.monotonic() + TIMEOUT_S
-            while descriptor >= 0 and time.monotonic() < deadline:
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    time.sleep(jittered(_LOCK_CHECK_S))
-                except OSError:
-                    break
+        with ExitStack() as opened:
+            with suppress(OSError):
+                private_folder(self._path.parent)
+                lock = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                opened.callback(os.close, lock)
+                deadline = time.monotonic() + TIMEOUT_S
+                while time.monotonic() < deadline:
+                    try:
+                        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        break
+                    except BlockingIOError:
+                        time.sleep(jittered(_LOCK_CHECK_S))
             yield
-        finally:
-            if descriptor >= 0:
-                os.close(descriptor)
 
 
 def answers_folder() -> Path:

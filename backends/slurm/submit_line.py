@@ -86,14 +86,14 @@ def plan_relaunch(job: Job, script: str, submit_line: str) -> RelaunchPlan | Non
 
 def _words(options: dict[str, str]) -> tuple[str, ...]:
     """Return the command line words of options, which are given by their long names."""
-    return tuple(_word(name, value) for name, value in options.items())
+    return tuple(map(_word, options, options.values()))
 
 
 def _word(name: str, value: str) -> str:
     if name == "requeue":
         return "--requeue" if value == "true" else "--no-requeue"
-    option = OPTIONS.get(name)
-    is_flag = value == "true" if option is None or option.kind == "flag" else option.kind == "text?" and value == "yes"
+    kind = OPTIONS[name].kind if name in OPTIONS else "flag"
+    is_flag = (kind, value) in (("flag", "true"), ("text?", "yes"))
     return f"--{name}" if is_flag else f"--{name}={value}"
 
 

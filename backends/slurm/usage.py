@@ -116,7 +116,7 @@ def parse_usage(text: str) -> dict[str, dict[str, StepUsage]]:
         values = line.split("|")
         job_id, point, name = values[0].partition(".")
         if len(values) == len(_FIELDS) and point:
-            used = StepUsage(parse_count(values[1]), parse_duration(values[2]) or 0, parse_size(values[3]))
+            used = StepUsage(max(1, parse_count(values[1])), parse_duration(values[2]) or 0, parse_size(values[3]))
             steps.setdefault(job_id, {})[name] = used
     return steps
 
@@ -125,8 +125,8 @@ def _of_replica(replica: Replica, sample: _Sample, names: Mapping[tuple[str, str
     steps = sample.steps.get(replica.job.job_id, {})
     if replica.role in (BATCH, TASK):
         # All of it, whatever the script starts.
-        memory = sum((used.memory or 0) * max(1, used.tasks) for used in steps.values())
-        cpu_seconds = sum(used.cpu_seconds * max(1, used.tasks) for used in steps.values())
+        memory = sum((used.memory or 0) * used.tasks for used in steps.values())
+        cpu_seconds = sum(used.cpu_seconds * used.tasks for used in steps.values())
         return StepUsage(1, cpu_seconds, memory or None) if steps else None
     # A shell that somebody opens is a later step.
     numbers = sorted((name for name in steps if name.isdecimal()), key=int)

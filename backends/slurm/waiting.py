@@ -162,7 +162,7 @@ def _licences(job: Job, cluster: Cluster) -> Iterator[str]:
 
 
 def _reservation(job: Job, cluster: Cluster) -> Iterator[str]:
-    start = cluster.reservation(job.reservation).get("StartTime", "")
+    start = cluster.show("reservation", job.reservation).get("StartTime", "")
     if start.isdecimal():
         yield f"the reservation {plain(job.reservation)} begins at {clock(float(start))}"
 

@@ -111,7 +111,7 @@ def test_a_launch_builds_first_and_keeps_the_workspace(runner, scheduler, app, j
     # The record has what a relaunch builds anew.
     (record,) = journal.records()
     assert (record.workspace, record.app_def().roles[0].image) == ("/project", "base")
-    assert earlier_launch("", record, runner.job(handle).describe).workspace == "/project"
+    assert earlier_launch("", record, runner.job(handle).describe)[3] == "/project"
 
 
 def test_without_a_workspace_there_is_one_request(runner, scheduler, app):

@@ -19,7 +19,7 @@ from support.canned import CannedScheduler
 from support.streaming import LinesScheduler
 from support.waiting import PATIENCE, wait_until
 
-from torchx_tui.backends.log_records import FileRecords, LineAssembler, LogLines, StreamRecords, line_stream
+from torchx_tui.backends.log_records import FileRecords, LineAssembler, LogLines, StreamRecords, open_stream
 from torchx_tui.backends.shared import changes
 from torchx_tui.backends.types import DescribeAppResponse, LogQuery, Stream
 from torchx_tui.base.backoff import Backoff
@@ -393,7 +393,7 @@ def test_a_stream_of_lines_knows_its_output(stream, letter):
     scheduler = LinesScheduler()
     scheduler.write(0, "line\n", stream=letter)
     scheduler.end()
-    assert list(line_stream(scheduler, "app", "trainer", 0, Stream(stream), None, follow=True)) == [
+    assert list(open_stream(scheduler, "app", "trainer", 0, Stream(stream), None, follow=True)) == [
         record("line\n", None, letter)
     ]
 
@@ -401,7 +401,7 @@ def test_a_stream_of_lines_knows_its_output(stream, letter):
 @pytest.mark.parametrize(("stream", "asked"), [(Stream.COMBINED, None), (Stream.STDERR, Stream.STDERR)])
 def test_a_scheduler_of_lines_may_choose_its_stream(stream, asked):
     scheduler: Any = SimpleNamespace(log_iter=Mock(return_value=[]))
-    assert list(line_stream(scheduler, "app", "r", 2, stream, None, follow=False)) == []
+    assert list(open_stream(scheduler, "app", "r", 2, stream, None, follow=False)) == []
     scheduler.log_iter.assert_called_once_with("app", "r", 2, should_tail=False, streams=asked)
 
 

@@ -13,7 +13,7 @@ from support.slurm_commands import FIELD, RECORD
 
 from torchx_tui.backends.api import Stream
 from torchx_tui.backends.slurm.advice import parse_estimate
-from torchx_tui.backends.slurm.cluster import limit_and_use, parse_nodes, parse_pairs, parse_partitions, parse_qos
+from torchx_tui.backends.slurm.cluster import limits_in, parse_nodes, parse_pairs, parse_partitions, parse_qos
 from torchx_tui.backends.slurm.commands import Answer
 from torchx_tui.backends.slurm.jobs import app_state
 from torchx_tui.backends.slurm.versions import LATER_FIELDS
@@ -116,8 +116,8 @@ def test_limits_in_scontrol_with_fields_that_come():
         "    MaxTRESRunMinsPA=cpu=N(0) MaxTRESPU=cpu=2(2)\n    User Limits\n      0\n        MaxJobsPU=N(1)\n"
     )
     found = parse_qos(text, "normal", "root", "lab")
-    assert limit_and_use(found["GrpJobs"]) == ("3", "3")
-    assert limit_and_use(found["MaxTRESPU"], "cpu") == ("2", "2")
+    assert limits_in(found["GrpJobs"]) == {"": ("3", "3")}
+    assert limits_in(found["MaxTRESPU"])["cpu"] == ("2", "2")
 
 
 @pytest.mark.parametrize(
