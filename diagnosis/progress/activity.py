@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from ...base.errors import describe_error
 from ...base.processes import job_processes
-from ...logs.lines.blocks import LogBlock
 from ...specs.mounts import BindMount
 from ..metrics.files import MetricFiles
 from ..metrics.find import Folder, find_metric_files
@@ -202,10 +201,6 @@ class JobActivity:
         self._stored, self._facts = load_series(handle)
         self._began_at = time.time()
         self._search_failure = ""
-
-    def feed(self, block: LogBlock) -> None:
-        """Take in lines of its log."""
-        self._tracker.feed(*block)
 
     def find_files(self) -> list[Path]:
         """Look for its metric files; a failure of the search costs these only."""
