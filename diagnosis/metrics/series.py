@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import accumulate, chain, compress, pairwise
-from operator import sub
+from operator import add, sub
 from typing import NamedTuple
 
 MOST_BUCKETS = 2_000
@@ -60,7 +60,7 @@ class Bucket(NamedTuple):
 
 
 _WIDTH = len(Bucket._fields)
-_SUM, _COUNT = map(Bucket._fields.index, ("sum", "count"))
+_TIME, _LOW, _HIGH, _LAST, _SUM, _COUNT, _GAPS = range(1 - _WIDTH, 0)
 
 
 @dataclass(eq=False)
@@ -114,26 +114,40 @@ class Series:
         self.points += 1
         self.last = value
         self.printed = printed or f"{value:.6g}"
+        finite = value - value == 0.0
+        if not finite:
+            self.gaps += 1
+        elif value < self.best_low:
+            self.best_low = value
+            self.best_high = max(self.best_high, value)
+        elif value > self.best_high:
+            self.best_high = value
         if not -LARGEST <= step <= LARGEST:
             step = bounded(step)
-        if value - value == 0.0:
-            if value < self.best_low:
-                self.best_low = value
-            if value > self.best_high:
-                self.best_high = value
-            summed = value if -LARGEST <= value <= LARGEST else bounded(value)
-            cells = (step, time, value, value, value, summed, 1.0, 0.0)
-        else:
-            self.gaps += 1
-            cells = (step, time, math.nan, math.nan, value, 0.0, 0.0, 1.0)
-        if self._filled < self.width:
-            self._filled += 1
-            self.cells[-_WIDTH:] = array("d", _joined(self.cells[-_WIDTH:], cells))
+        summed = value if -LARGEST <= value <= LARGEST else bounded(value)
+        cells = self.cells
+        if self._filled >= self.width:
+            if len(cells) >= MOST_BUCKETS * _WIDTH:
+                self._halve()
+                cells = self.cells
+            self._filled = 1
+            if finite:
+                cells.extend((step, time, value, value, value, summed, 1.0, 0.0))
+            else:
+                cells.extend((step, time, math.nan, math.nan, value, 0.0, 0.0, 1.0))
             return
-        if len(self.cells) >= MOST_BUCKETS * _WIDTH:
-            self._halve()
-        self._filled = 1
-        self.cells.extend(cells)
+        self._filled += 1
+        cells[-_WIDTH], cells[_TIME] = step, time
+        if not finite:
+            cells[_GAPS] += 1.0
+            return
+        if not cells[_COUNT] or value < cells[_LOW]:
+            cells[_LOW] = value
+        if not cells[_COUNT] or value > cells[_HIGH]:
+            cells[_HIGH] = value
+        cells[_LAST] = value
+        cells[_SUM] += summed
+        cells[_COUNT] += 1.0
 
     def buckets(self) -> Iterator[Bucket]:
         """Yield the points or buckets, in the order in which they were added."""
@@ -154,12 +168,12 @@ class Series:
 
     def means(self) -> list[float]:
         """Return the mean of each bucket; nan where it has no finite value."""
-        sums, counts = self.cells[_SUM::_WIDTH], self.cells[_COUNT::_WIDTH]
+        sums, counts = self.cells[_WIDTH + _SUM :: _WIDTH], self.cells[_WIDTH + _COUNT :: _WIDTH]
         return [total / count if count else math.nan for total, count in zip(sums, counts, strict=True)]
 
     def means_of_parts(self, count: int) -> list[float]:
         """Return the means of ``count`` equal parts; parts without a finite value are left out."""
-        sums, counts = self.cells[_SUM::_WIDTH], self.cells[_COUNT::_WIDTH]
+        sums, counts = self.cells[_WIDTH + _SUM :: _WIDTH], self.cells[_WIDTH + _COUNT :: _WIDTH]
         parts = [slice(*bounds) for bounds in pairwise(len(self) * number // count for number in range(count + 1))]
         return [sum(sums[part]) / values for part in parts if (values := sum(counts[part]))]
 
@@ -173,22 +187,21 @@ class Series:
 
     def _halve(self) -> None:
         """Make a bucket of each two."""
-        cells, size = self.cells, len(self.cells)
-        starts = range(0, size, 2 * _WIDTH)
-        joined = (_joined(cells[at : at + _WIDTH], cells[at + _WIDTH : at + 2 * _WIDTH]) for at in starts)
-        self.cells = array("d", chain.from_iterable(joined))
+        steps, times, lows, highs, lasts, sums, counts, gaps = ((of[::2], of[1::2]) for of in self.columns())
+        # A bucket without a finite value has nan as its least and greatest one.
+        columns = (
+            steps[1],
+            times[1],
+            [second if second < first or first != first else first for first, second in zip(*lows, strict=True)],
+            [second if second > first or first != first else first for first, second in zip(*highs, strict=True)],
+            [
+                first if first_count and not second_count else second
+                for first, second, first_count, second_count in zip(*lasts, *counts, strict=True)
+            ],
+            *(map(add, *pair) for pair in (sums, counts, gaps)),
+        )
+        self.cells = array("d", chain.from_iterable(zip(*columns, strict=True)))
         self.width *= 2
-
-
-def _joined(first: Sequence[float], second: Sequence[float]) -> tuple[float, ...]:
-    """Return the cells of a bucket of the points of two."""
-    _, _, first_low, first_high, first_last, first_sum, first_count, first_gaps = first
-    step, time, low, high, last, total, count, gaps = second
-    if first_count and count:
-        low, high = min(low, first_low), max(high, first_high)
-    elif first_count:
-        low, high, last = first_low, first_high, first_last
-    return step, time, low, high, last, first_sum + total, first_count + count, first_gaps + gaps
 
 
 def bounded(value: float) -> float:
