@@ -112,7 +112,8 @@ class StepCounter:
         self.in_epoch = False
         """Whether step and total count one epoch."""
         self.lines = 0
-        self._offset = 0.0
+        self.offset = 0.0
+        """The steps of earlier epochs."""
 
     def move(self, raw: float, total: float | None, epoch: float | None) -> bool:
         """Take the step of a line; return whether it went back.
@@ -126,17 +127,13 @@ class StepCounter:
         if goes_back:
             was_at_end = self.total is None or self.raw >= 0.9 * self.total
             if epoch is not None or (raw < self.raw / 2 and was_at_end):
-                self._offset += self.total or self.raw
+                self.offset += self.total or self.raw
         self.total, self.in_epoch, self.raw = total or self.total, epoch is not None, raw
         if epoch is not None and total:
-            self._offset = epoch * total
-        self.step = self._offset + raw
+            self.offset = epoch * total
+        self.step = self.offset + raw
         self.lines += 1
         return goes_back
-
-    def leave_epochs(self) -> None:
-        """Take steps for those of the run, since they did not begin anew in another epoch."""
-        self._offset = 0.0
 
 
 class BarState:
@@ -194,7 +191,7 @@ class Metric:
     def __init__(self, name: str, series: Series | None) -> None:
         self.series = series
         self.times: deque[float] = deque(maxlen=KEPT_TIMES if is_own_time(name) else 0)
-        self.certain_points, self.is_certain = 0, False
+        self.certain_points = 0
         self.is_usual, self._is_core = is_usual(name), is_core(name)
 
     @property
@@ -209,7 +206,7 @@ class Metric:
     def is_shown(self, *, is_training: bool) -> bool:
         if self.series is None or self.series.points < _FEWEST_POINTS:
             return False
-        if self.is_certain:
+        if self.certain_points >= _FEWEST_POINTS:
             return True
         fewest = _FEWEST_POINTS if self.is_usual else _FEWEST_UNUSUAL_POINTS
         return is_training and self.varies and self.series.points >= fewest
@@ -253,9 +250,8 @@ class MetricStore:
             metric = self.metrics.get(name) or self._create(name, is_certain=is_certain)
             if metric is None:
                 continue
-            if not metric.is_certain and (is_certain or (in_training and metric.is_usual)):
+            if is_certain or (in_training and metric.is_usual):
                 metric.certain_points += 1
-                metric.is_certain = metric.certain_points >= _FEWEST_POINTS
             series = metric.series
             if series is not None:
                 series.add(series.points if at is None else at, value, time, printed)
@@ -415,7 +411,7 @@ class RankLog:
             and position["step"] > counter.raw > 0
         ):
             self._is_epoch_above = False
-            counter.leave_epochs()
+            counter.offset = 0.0
         self._epoch_of_step = self._epoch
         is_in_epoch = in_epoch or bool(self._is_epoch_above and total)
         epoch = max(0.0, (self._epoch or 0.0) - self._first_epoch) if is_in_epoch else None

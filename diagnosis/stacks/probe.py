@@ -42,22 +42,10 @@ def put(**fields):
 def read(path, limit=1 << 20):
     """Return the beginning of a regular file; empty if it cannot be read."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK | os.O_NOCTTY)) as file:
+            return file.read(limit) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
     except (OSError, ValueError):
         return b""
-    parts, size = [], 0
-    try:
-        while stat.S_ISREG(os.fstat(descriptor).st_mode) and size < limit:
-            part = os.read(descriptor, min(1 << 20, limit - size))
-            if not part:
-                break
-            parts.append(part)
-            size += len(part)
-    except OSError:
-        pass
-    finally:
-        os.close(descriptor)
-    return b"".join(parts)
 
 
 # ---- Processes
@@ -93,22 +81,15 @@ class Process:
             re.match(r"python|pypy", self.program or os.path.basename((self.command or [""])[0])) is not None
         )
 
-    @property
-    def rank_pair(self):
-        """Its rank, and its rank on this machine."""
-        return self.env.get("RANK"), self.env.get("LOCAL_RANK")
-
     def waits_for(self):
         """Return the kernel function in which the process waits; empty if unknown."""
         text = read("/proc/%d/wchan" % self.pid, 200).decode("ascii", "replace").strip()
         return "" if text == "0" else text
 
     def status(self, field):
-        """Return a field of /proc/PID/status, see proc_pid_status(5)."""
-        for line in read("/proc/%d/status" % self.pid, 1 << 16).decode("ascii", "replace").splitlines():
-            if line.startswith(field + ":"):
-                return line.partition(":")[2].strip()
-        return ""
+        """Return a number of /proc/PID/status, see proc_pid_status(5); 0 if it is not there."""
+        found = re.search(r"^%s:\s*(\w+)" % field, read("/proc/%d/status" % self.pid).decode("ascii", "replace"), re.M)
+        return found.group(1) if found else "0"
 
 
 def all_processes():
@@ -158,22 +139,14 @@ def job_processes(table):
 
 def find_ranks(processes):
     """Return the main process of each rank: forks share its environment, and launchers may have a rank, too."""
-    ranks = [item for item in processes if item.is_python and item.env.get("RANK", "").isdigit()]
-    inside = {item.pid for item in ranks}
-    launchers = {
-        item.pid for item in ranks if any(c.rank_pair != item.rank_pair and c.pid in inside for c in below(item)[1:])
-    }
-    chosen = []
-    for item in ranks:
-        above = [other for other in ranks if item.pid != other.pid and item in below(other)]
-        if item.pid not in launchers and not any(other.pid not in launchers for other in above):
-            chosen.append(item)
-    if chosen:
-        return chosen
-    # A job without ranks: one process, or several independent ones.
     pythons = [item for item in processes if item.is_python]
+    ranks = {item: (item.env["RANK"], item.env.get("LOCAL_RANK"))
+             for item in pythons if item.env.get("RANK", "").isdigit()}  # fmt: skip
+    workers = [item for item in ranks if all(ranks.get(child, ranks[item]) == ranks[item] for child in below(item))]
+    forks = {child for item in workers for child in below(item)[1:]}
+    # A job without ranks: one process, or several independent ones.
     pids = {item.pid for item in pythons}
-    return [item for item in pythons if item.parent not in pids]
+    return [item for item in workers if item not in forks] or [item for item in pythons if item.parent not in pids]
 
 
 # ---- The ways
@@ -270,9 +243,9 @@ def refused(process, text):
     line = (text.strip().splitlines() or ["it failed"])[0][:200]
     if not re.search(r"[Pp]ermission|not permitted|os error (1|13)\b", text):
         return line
-    owner = (process.status("Uid").split() or ["?"])[0]
+    owner = process.status("Uid")
     scope = read("/proc/sys/kernel/yama/ptrace_scope", 10).strip()
-    has_right = int(Process(os.getpid()).status("CapEff") or "0", 16) >> 19 & 1
+    has_right = int(Process(os.getpid()).status("CapEff"), 16) >> 19 & 1
     if owner != str(os.geteuid()) and not has_right:
         return "not allowed: the process belongs to user %s: run as that user, or as root with CAP_SYS_PTRACE" % owner
     if scope not in (b"", b"0") and not has_right:
@@ -325,27 +298,19 @@ def read_recorder(process):
 
 def start_of(process):
     """Return the earliest possible start of a process, in seconds since the epoch."""
-    for line in read("/proc/stat", 4 << 20).decode("ascii", "replace").splitlines():
-        if line.startswith("btime"):
-            return int(line.split()[1]) + process.started_ticks / os.sysconf("SC_CLK_TCK") - 1
-    return 0.0
+    booted = re.search(rb"^btime (\d+)", read("/proc/stat", 4 << 20), re.M)
+    return int(booted.group(1)) + process.started_ticks / os.sysconf("SC_CLK_TCK") - 1 if booted else 0.0
 
 
 def ask_pipe(path):
     """Ask NCCL's watchdog for a dump; return whether it listens."""
     try:
-        if not stat.S_ISFIFO(os.stat(path).st_mode):
-            return False
-        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        if stat.S_ISFIFO(os.stat(path).st_mode):
+            with open(path, "wb", 0, opener=lambda name, _: os.open(name, os.O_WRONLY | os.O_NONBLOCK)) as pipe:
+                return pipe.write(b"1\n") is not None
     except OSError:
-        return False
-    try:
-        os.write(descriptor, b"1\n")
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
+        pass
+    return False
 
 
 # ---- Sources
