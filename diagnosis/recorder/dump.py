@@ -123,14 +123,14 @@ class _PlainUnpickler(pickle._Unpickler):  # pyrefly: ignore
         raise pickle.UnpicklingError("it asks for an object that it does not contain")
 
 
-def read_dump(path: Path, limit: int = LARGE) -> Dump:
+def read_dump(path: Path) -> Dump:
     """Read a dump from a file.
 
     Raises:
-        DumpError: it cannot be read, is larger than ``limit`` bytes, or is no dump.
+        DumpError: it cannot be read, is larger than 64 MB, or is no dump.
     """
     try:
-        return parse_dump(read_file(path, limit))
+        return parse_dump(read_file(path, LARGE))
     except OSError as error:
         raise DumpError(error.strerror or str(error)) from error
 

@@ -163,11 +163,8 @@ def rank_positions(dumps: Mapping[int, Dump], finding: Finding, world_size: int 
 
 
 def _position(calls: Mapping[int, Collective], is_blocking: bool = False) -> RankPosition:
-    return RankPosition(tuple(sorted(calls)), calls[min(calls)], _since(calls), is_blocking)
-
-
-def _since(calls: Mapping[int, Collective]) -> int:
-    return min(call.created_ns for call in calls.values())
+    since_ns = min(call.created_ns for call in calls.values())
+    return RankPosition(tuple(sorted(calls)), calls[min(calls)], since_ns, is_blocking)
 
 
 def _process_groups(dumps: Mapping[int, Dump], world_size: int) -> list[_ProcessGroup]:
@@ -210,10 +207,9 @@ def _mismatches(group: _ProcessGroup) -> Iterable[Finding]:
         odd = {rank: call for rank, call in here.items() if rank not in usual}
         blocking = tuple(sorted(odd)) if len(usual) > len(second) else ()
         positions = [_position(calls, bool(blocking)) for calls in ranks.values() if calls is not usual]
-        yield Finding(
-            "mismatch", blocking, tuple(sorted(usual)), usual[next(iter(usual))], _since(here),
-            (*positions, _position(usual)),
-        )  # fmt: skip
+        others = _position(usual)
+        positions.append(others)
+        yield Finding("mismatch", blocking, others.ranks, others.collective, _position(here).since_ns, tuple(positions))
         return
 
 
@@ -241,18 +237,18 @@ def _blocked(groups: list[_ProcessGroup]) -> list[Finding]:
 
 
 def _missing(group: _ProcessGroup, here: Mapping[int, Collective], missing: set[int]) -> Finding:
-    blocking = tuple(sorted(missing))
+    blocking, waits = tuple(sorted(missing)), _position(here)
     calls = group.calls[blocking[0]]
     last = (RankPosition(blocking, calls[max(calls)]),) if len(blocking) == 1 and calls else ()
-    return Finding("missing", blocking, tuple(sorted(here)), here[min(here)], _since(here), last)
+    return Finding("missing", blocking, waits.ranks, waits.collective, waits.since_ns, last)
 
 
 def _not_completed(group: _ProcessGroup, here: Mapping[int, Collective]) -> Finding:
-    call = here[min(here)]
-    unseen = group.members - group.calls.keys()
-    kind: Kind = "unseen" if unseen else "sources" if _ROOTED.fullmatch(call.op) else "stuck"
-    others = unseen or group.calls.keys() - here.keys()
-    return Finding(kind, (), tuple(sorted(here)), call, _since(here), others=tuple(sorted(others)))
+    waits, unseen = _position(here), group.members - group.calls.keys()
+    is_rooted = _ROOTED.fullmatch(here[min(here)].op)
+    kind: Kind = "unseen" if unseen else "sources" if is_rooted else "stuck"
+    others = tuple(sorted(unseen or group.calls.keys() - here.keys()))
+    return Finding(kind, (), waits.ranks, waits.collective, waits.since_ns, others=others)
 
 
 def _crossed(chained: list[tuple[_ProcessGroup, dict[int, Collective]]]) -> Finding:

@@ -36,7 +36,7 @@ _PYTHONS = ("python3", "python")
 
 
 def take_snapshot(
-    runner: Runner, handle: str, *, role: str = "", native: bool = False, recorder: bool = True, stop: bool = True
+    runner: Runner, handle: str, *, role: str = "", native: bool = False, stop: bool = True
 ) -> StackSnapshot:
     """Read the stacks and flight recorders of all ranks of a job.
 
@@ -45,7 +45,6 @@ def take_snapshot(
         handle: the job.
         role: the role; empty for the first one.
         native: read frames of C and C++, too, which stops each rank for seconds.
-        recorder: read the flight recorders.
         stop: use py-spy, which stops each process for some milliseconds.
 
     Raises:
@@ -72,7 +71,7 @@ def take_snapshot(
         raise SchedulerError(
             f"{job.scheduler_name} runs no commands beside its jobs: their stacks cannot be read from here"
         )
-    argument = json.dumps({"native": native, "recorder": recorder, "stop": stop})
+    argument = json.dumps({"native": native, "stop": stop})
     timeout_s = NATIVE_TIMEOUT_S if native else TIMEOUT_S
     ended = [status for status in statuses[role] if described.has_ended or is_terminal(status.state)]
     replies = {
@@ -92,7 +91,7 @@ def take_snapshot(
         handle,
         role,
         [replies[number] for number in sorted(replies)],
-        recorded=_recorded_dumps(described, role) if recorder else {},
+        recorded=_recorded_dumps(described, role),
         at=at,
         seconds=time.monotonic() - began,
         other_roles=tuple(other for other in statuses if other != role),

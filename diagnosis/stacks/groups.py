@@ -113,19 +113,18 @@ def rank_states(snapshot: StackSnapshot) -> dict[int, RankState]:
 
 def group_ranks(states: Mapping[int, RankState]) -> list[RankGroup]:
     """Group ranks: exited ones first, then those that do not wait, then those that wait; small groups first."""
-    groups: dict[tuple[object, ...], list[int]] = {}
+    groups: dict[tuple[RankActivity, object], list[int]] = {}
     for rank, state in sorted(states.items()):
         frames = main_frames(state.threads)
         activity = _activity(state, frames)
-        groups.setdefault((activity, *_key(activity, frames)), []).append(rank)
+        groups.setdefault((activity, _key(activity, frames)), []).append(rank)
     order = list(RankActivity)
-    made = [_make_group(tuple(ranks), states[ranks[0]]) for ranks in groups.values()]
+    made = [_make_group(activity, tuple(ranks), states[ranks[0]]) for (activity, _), ranks in groups.items()]
     return sorted(made, key=lambda group: (order.index(group.activity), len(group.ranks), group.ranks))
 
 
-def _make_group(ranks: tuple[int, ...], state: RankState) -> RankGroup:
+def _make_group(activity: RankActivity, ranks: tuple[int, ...], state: RankState) -> RankGroup:
     frames = main_frames(state.threads)
-    activity = _activity(state, frames)
     return RankGroup(
         activity,
         ranks,
@@ -199,9 +198,9 @@ def _calls(frames: tuple[Frame, ...]) -> list[Frame]:
     return [frame for frame in frames if not _WRAPPER.search(frame.function)]
 
 
-def _key(activity: RankActivity, frames: tuple[Frame, ...]) -> tuple[object, ...]:
+def _key(activity: RankActivity, frames: tuple[Frame, ...]) -> object:
     if activity in (RankActivity.WAITS, RankActivity.ASYNC):
-        return (_nearest_frame(frames),)
+        return _nearest_frame(frames)
     return tuple((frame.function, frame.file, 0 if frame.is_library else frame.line) for frame in _calls(frames))
 
 

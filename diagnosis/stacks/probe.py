@@ -1,6 +1,6 @@
 """Reads the stacks and flight recorders of the ranks on this machine, where they run (see ``RunsCommands``).
 
-    python3 -I -S -c SOURCE '{"recorder": true, "native": false}'
+    python3 -I -S -c SOURCE '{"stop": true, "native": false}'
 
 prints JSON objects, one per line, which `protocol.py` parses. It needs Python 3.6 and nothing else. It reads each rank
 through PyTorch's worker server on its unix socket, or else through py-spy.
@@ -26,9 +26,6 @@ MAX_SOURCES = 40
 SOURCE_LINES = 4  # before and after the line of a frame
 THREADS = 8
 ANSWER_S, PYSPY_S, NATIVE_S, DUMP_S = 4.0, 10.0, 60.0, 3.0
-VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "TORCHX_TUI_INSIGHT",
-             "TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_PIPE_FILE",
-             "SLURM_JOB_ID", "PATH")  # fmt: skip
 LOCK = threading.Lock()
 
 
@@ -66,11 +63,8 @@ class Process:
 
     def read_details(self):
         """Read the environment, the program and the command line."""
-        for item in read("/proc/%d/environ" % self.pid, 4 << 20).split(b"\0"):
-            key, _, value = item.partition(b"=")
-            key = key.decode("utf-8", "replace")
-            if key in VARIABLES:
-                self.env[key] = value.decode("utf-8", "surrogateescape")
+        text = read("/proc/%d/environ" % self.pid, 4 << 20).decode("utf-8", "surrogateescape")
+        self.env = dict(item.partition("=")[::2] for item in text.split("\0"))
         try:
             self.program = os.path.basename(os.readlink("/proc/%d/exe" % self.pid))
         except OSError:
@@ -109,12 +103,11 @@ def all_processes():
 
 def below(process):
     """Return a process and its descendants."""
-    found, left = [], [process]
-    while left and len(found) < MAX_PROCESSES:
-        item = left.pop(0)
-        found.append(item)
-        left += item.children
-    return found
+    found = [process]
+    for item in found:
+        if len(found) < MAX_PROCESSES:
+            found += item.children
+    return found[:MAX_PROCESSES]
 
 
 def job_processes(table):
@@ -328,12 +321,11 @@ def frames_of(found):
 def put_sources(wanted):
     """Print the source lines around the user's frames."""
     for (path, folder), numbers in list(wanted.items())[:MAX_SOURCES]:
-        lines = read(os.path.join(folder, path), 4 << 20).decode("utf-8", "replace").splitlines()
+        lines = [""] + read(os.path.join(folder, path), 4 << 20).decode("utf-8", "replace").splitlines()
         kept = {}
         for number in sorted(numbers)[:20]:
-            for at in range(max(1, number - SOURCE_LINES), number + SOURCE_LINES + 1):
-                if at <= len(lines):
-                    kept[at] = lines[at - 1][:300]
+            for at in range(max(1, number - SOURCE_LINES), min(number + SOURCE_LINES + 1, len(lines))):
+                kept[at] = lines[at][:300]
         if kept:
             put(kind="source", file=path, lines=kept)
 
@@ -374,7 +366,7 @@ def main():
     children = [(c, rank) for rank in ranks for c in below(rank)[1:] if c.pid not in mains and hasattr(c, "program")]
     with ThreadPoolExecutor(THREADS) as pool:
         work = [pool.submit(report, item, item, True) for item in ranks]
-        if options.get("recorder", True) and not native:
+        if not native:
             work += [pool.submit(report_recorder, item) for item in ranks if "RANK" in item.env]
         work += [pool.submit(report, c, rank, False) for c, rank in children]
     for each in work:
