@@ -243,8 +243,8 @@ class LineReader:
         self._denied, self._known = frozenset(denied), frozenset(known)
         self._shapes: OrderedDict[str, Shape] = OrderedDict()
         self._is_bounded = is_bounded
-        self._allowed_s = _BURST_S
-        self._refilled_at = time.monotonic()
+        # New shapes are read from this time on: each pays for its own time.
+        self._due = -math.inf
         self.skipped = 0
         """How many lines of new shapes were skipped for lack of time."""
 
@@ -282,13 +282,11 @@ class LineReader:
 
     def _learn(self, key: str, parts: list[str]) -> Shape:
         began = time.monotonic()
-        self._allowed_s = min(_BURST_S, self._allowed_s + (began - self._refilled_at) * _SHARE)
-        self._refilled_at = began
-        if self._is_bounded and self._allowed_s <= 0:
+        if self._is_bounded and self._due > began:
             self.skipped += 1
             return NOTHING
         shape = self._shapes[key] = _Line(parts, self._denied, self._known).shape()
-        self._allowed_s -= time.monotonic() - began
+        self._due = max(self._due, began - _BURST_S / _SHARE) + (time.monotonic() - began) / _SHARE
         if len(self._shapes) > _MOST_SHAPES:
             self._shapes.popitem(last=False)
         return shape
