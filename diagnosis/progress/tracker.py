@@ -143,8 +143,8 @@ class BarState:
         self.counter: StepCounter | None = None
         """The steps of the bar that counts."""
         self._key: tuple[str, float | None] = "", None
-        self._counters: dict[tuple[str, float | None], StepCounter] = {}
-        self._nested: set[tuple[str, float | None]] = set()
+        # A bar that is nested in the one that counts has none.
+        self._counters: dict[tuple[str, float | None], StepCounter | None] = {}
         self._drawn: tuple[float, list[str]] = -1.0, []
         self._is_same_step = self._is_first = False
 
@@ -157,16 +157,16 @@ class BarState:
             in_epoch: it says that it counts one epoch.
         """
         key = name, total
-        if _SIDE_BAR.search(name) or key in self._nested:
+        if _SIDE_BAR.search(name):
             return None
         if self.counter is not None and key != self._key:
             is_running = self._key[1] is not None and self.counter.raw < self._key[1]
             if is_running and not in_epoch and (total or 0) < (self._key[1] or 0):
-                self._nested.add(key)
-                return None
-        self._key = key
-        self.counter = self._counters.setdefault(key, StepCounter())
-        return self.counter
+                self._counters[key] = None
+        counter = self._counters.setdefault(key, StepCounter())
+        if counter is not None:
+            self._key, self.counter = key, counter
+        return counter
 
     def is_redrawn(self, step: float, total: float | None, printed: list[str]) -> bool:
         """Return whether a state only repeats the values of the state before.
@@ -522,7 +522,7 @@ class ProgressTracker:
                     self._rank(replica, -1).begin_evaluation()
                 continue
             number = int(reading.position.get("rank", reading.shape.rank))
-            rank = self._ranks.get((replica, number)) or self._rank(replica, number)
+            rank = self._rank(replica, number)
             before = rank.step
             rank.apply(reading, time)
             last_step = line if rank.step != before else last_step
@@ -575,12 +575,10 @@ class ProgressTracker:
         return list(self._ranks.values())
 
     def _rank(self, replica: str, rank: int) -> RankLog:
-        key = (replica, rank)
-        found = self._ranks.get(key)
-        if found is None and len(self._ranks) >= _MOST_RANKS:
-            key, rank = (replica, -1), -1
-            found = self._ranks.get(key)
+        if (replica, rank) not in self._ranks and len(self._ranks) >= _MOST_RANKS:
+            rank = -1
+        found = self._ranks.get((replica, rank))
         if found is None:
             label = replica if rank < 0 else f"{replica} rank {rank}".strip()
-            found = self._ranks[key] = RankLog(label, replica, keeps=len(self._ranks) < _MOST_KEPT_RANKS)
+            found = self._ranks[replica, rank] = RankLog(label, replica, keeps=len(self._ranks) < _MOST_KEPT_RANKS)
         return found

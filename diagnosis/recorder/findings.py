@@ -160,16 +160,15 @@ def rank_positions(dumps: Mapping[int, Dump], finding: Finding, world_size: int 
         finding: a finding in them.
         world_size: the number of ranks; 0 for that of the dumps.
     """
-    alike: dict[tuple[object, ...], list[tuple[int, Collective]]] = {}
+    alike: dict[tuple[object, ...], dict[int, Collective]] = {}
     group = finding.collective.group if finding.collective else ""
     for rank, dump in dumps.items():
         if dump.collectives:
             pending = [call for call in dump.collectives if not call.is_done]
-            waits = next((call for call in pending if call.group == group), next(iter(pending), None))
-            call = waits or dump.collectives[-1]
+            call = [*(call for call in pending if call.group == group), *pending, dump.collectives[-1]][0]
             key = rank in finding.blocking, call.is_done, call.group, call.seq, _signature(call), call.state
-            alike.setdefault(key, []).append((rank, call))
-    found = [_position(dict(members), bool(key[0])) for key, members in alike.items()]
+            alike.setdefault(key, {})[rank] = call
+    found = [_position(calls, bool(key[0])) for key, calls in alike.items()]
     found.sort(key=lambda position: (not position.is_blocking, -len(position.ranks), position.ranks))
     known = {rank for position in found for rank in position.ranks}
     unknown = tuple(rank for rank in range(world_size) if rank not in known)
