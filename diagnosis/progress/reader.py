@@ -211,9 +211,7 @@ def read_activity(
 def _read_ends(logs: Sequence[ReplicaLog]) -> ProgressTracker:
     """Read the last lines of the logs that are not followed: each replica prints the times of its own work."""
     tracker = ProgressTracker(is_bounded=True)
-    for block in read_ends(not_followed(logs), _END_BYTES):
-        tracker.feed(*block)
-        time.sleep(_PAUSE_S)
+    read_tail(not_followed(logs), tracker, _END_BYTES)
     return tracker
 
 
@@ -236,15 +234,17 @@ def read_log(path: Path, tracker: ProgressTracker) -> Activity:
     return Activity(tracker.progress(), series, tuple(check_loss(series)), is_read=True)
 
 
-def read_tail(logs: Sequence[ReplicaLog], tracker: ProgressTracker) -> None:
+def read_tail(logs: Sequence[ReplicaLog], tracker: ProgressTracker, most_bytes: int = _TAIL) -> None:
     """Take in the last lines of logs that are files; streams are left out.
 
     Args:
         logs: the replicas' logs.
         tracker: takes them in.
+        most_bytes: the most bytes to read of a log.
     """
-    for block in read_ends(logs, _TAIL):
+    for block in read_ends(logs, most_bytes):
         tracker.feed(*block)
+        time.sleep(_PAUSE_S)
 
 
 def read_timed_tail(logs: Sequence[ReplicaLog], tracker: ProgressTracker) -> None:
