@@ -188,15 +188,15 @@ class BarState:
 class Metric:
     """A metric of one rank: its points, and its last values if it is a time of the rank's own work."""
 
-    def __init__(self, name: str, series: Series | None) -> None:
-        self.series = series
+    def __init__(self, name: str, origin: str) -> None:
+        self.series = Series(name, origin)
         self.times: deque[float] = deque(maxlen=KEPT_TIMES if is_own_time(name) else 0)
         self.certain_points = 0
         self.is_usual, self._is_core = is_usual(name), is_core(name)
 
     @property
     def varies(self) -> bool:
-        return self.series is not None and (self.series.best_low < self.series.best_high or self.series.gaps > 0)
+        return self.series.best_low < self.series.best_high or self.series.gaps > 0
 
     @property
     def is_result(self) -> bool:
@@ -204,7 +204,7 @@ class Metric:
         return self._is_core and self.varies
 
     def is_shown(self, *, is_training: bool) -> bool:
-        if self.series is None or self.series.points < _FEWEST_POINTS:
+        if self.series.points < _FEWEST_POINTS:
             return False
         if self.certain_points >= _FEWEST_POINTS:
             return True
@@ -252,8 +252,8 @@ class MetricStore:
                 continue
             if is_certain or (in_training and metric.is_usual):
                 metric.certain_points += 1
-            series = metric.series
-            if series is not None:
+            if self.keeps:
+                series = metric.series
                 series.add(series.points if at is None else at, value, time, printed)
             if math.isfinite(value):
                 metric.times.append(value)
@@ -265,17 +265,14 @@ class MetricStore:
         if not self.keeps and not is_own_time(name):
             return None
         self._unusual += is_unusual
-        series = Series(name, f"log of {self._label}") if self.keeps else None
-        metric = self.metrics[name] = Metric(name, series)
+        metric = self.metrics[name] = Metric(name, f"log of {self._label}")
         return metric
 
     def shown(self, *, has_position: bool) -> dict[str, Series]:
         """Return the series that are metrics of a training."""
         is_training = has_position or any(metric.is_result for metric in self.metrics.values())
         return {
-            name: metric.series
-            for name, metric in self.metrics.items()
-            if metric.series is not None and metric.is_shown(is_training=is_training)
+            name: metric.series for name, metric in self.metrics.items() if metric.is_shown(is_training=is_training)
         }
 
 
@@ -326,31 +323,30 @@ class RankLog:
         if shape.is_box:
             self._apply_box(reading, time)
             return
-        at = self.step
         if position or self._in_eval:
             is_eval = shape.is_eval or self._is_in_eval(position)
-            at = self._take_position(reading, time, is_eval=is_eval)
-            if values and "step" in position and self._is_repeated(reading, at):
+            self._take_position(reading, time, is_eval=is_eval)
+            if values and "step" in position and self._is_repeated(reading):
                 return
             if is_eval and not shape.is_eval:
                 values = [(eval_name(name), value, printed) for name, value, printed in values]
         if values:
-            at = self._epoch if at is None else at
+            at = self._epoch if self.step is None else self.step
             in_training = not shape.is_anchored and self.has_position
             self.store.add(values, at, time, is_certain=shape.is_anchored, in_training=in_training)
 
-    def _take_position(self, reading: Reading, time: float, *, is_eval: bool) -> float | None:
-        """Take the position of a line; return the step of its values."""
+    def _take_position(self, reading: Reading, time: float, *, is_eval: bool) -> None:
+        """Take the position of a line."""
         shape, position, _ = reading
         self._left = position.get("left", self._left)
         if "epoch" in position and not is_eval:
             self._take_epoch(position["epoch"], position.get("epochs"), is_alone="step" not in position)
         if shape.bar is not None:
-            return self._take_bar(reading, time)
+            self._take_bar(reading, time)
+            return
         self._rate = position.get("rate", self._rate)
         if "step" in position and not is_eval:
             self._take_step(self._lines, position, shape.in_epoch, time)
-        return self.step
 
     @property
     def has_position(self) -> bool:
@@ -424,33 +420,31 @@ class RankLog:
         if self.step != before and not math.isnan(time):
             self.moments.add(time, self.step or 0.0)
 
-    def _is_repeated(self, reading: Reading, at: float | None) -> bool:
+    def _is_repeated(self, reading: Reading) -> bool:
         """Return whether a bar is drawn again, or another rank, not named in its lines, has printed the same."""
         shape, position, values = reading
         if shape.is_drawn:
             return self._bars.is_redrawn(position["step"], position.get("total"), [text for _, _, text in values])
-        if at != self._printed_at:
-            self._printed_at = at
+        if self.step != self._printed_at:
+            self._printed_at = self.step
             self._printed.clear()
         elif (shape, values) in self._printed:
             return True
         self._printed.append((shape, values))
         return False
 
-    def _take_bar(self, reading: Reading, time: float) -> float | None:
-        """Take the position of a progress bar; return the step of its values."""
+    def _take_bar(self, reading: Reading, time: float) -> None:
+        """Take the position of a progress bar."""
         shape, position, _ = reading
         name, total = shape.bar or "", position.get("total")
         if _EPOCHS_BAR.search(name) and not shape.in_epoch:
             self._epoch, self._epochs, self._first_epoch = position.get("step"), total, 0.0
             self._is_epoch_above = True
-            return self.step
+            return
         counter = self._bars.choose(name, total, in_epoch=shape.in_epoch)
-        if counter is None or "step" not in position:
-            return self.step
-        self._rate = position.get("rate") or self._rate
-        self._take_step(counter, position, shape.in_epoch, time)
-        return self.step
+        if counter is not None and "step" in position:
+            self._rate = position.get("rate") or self._rate
+            self._take_step(counter, position, shape.in_epoch, time)
 
     def _apply_box(self, reading: Reading, time: float) -> None:
         """Take a row of a box table: its values belong to the step, which is in a later or an earlier row."""
