@@ -346,7 +346,7 @@ class RankLog:
             return
         self._rate = position.get("rate", self._rate)
         if "step" in position and not is_eval:
-            self._take_step(self._lines, position, shape.in_epoch, time)
+            self._take_step(self._lines, reading, time)
 
     @property
     def has_position(self) -> bool:
@@ -398,18 +398,19 @@ class RankLog:
         if self._epochs and epoch >= self._epochs and not self._first_epoch:
             self._epochs = epoch + 1  # `Epoch 0/2` to `Epoch 2/2`
 
-    def _take_step(self, counter: StepCounter, position: dict[str, float], in_epoch: bool, time: float) -> None:
-        before, total = self.step, position.get("total")
+    def _take_step(self, counter: StepCounter, reading: Reading, time: float) -> None:
+        (shape, position, _), before = reading, self.step
+        total = position.get("total")
         if (
             self._is_epoch_above
-            and not in_epoch
+            and not shape.in_epoch
             and self._epoch != self._epoch_of_step
             and position["step"] > counter.raw > 0
         ):
             self._is_epoch_above = False
             counter.offset = 0.0
         self._epoch_of_step = self._epoch
-        is_in_epoch = in_epoch or bool(self._is_epoch_above and total)
+        is_in_epoch = shape.in_epoch or bool(self._is_epoch_above and total)
         epoch = max(0.0, (self._epoch or 0.0) - self._first_epoch) if is_in_epoch else None
         went_back = counter.move(position["step"], total, epoch)
         if counter is not self._counter:
@@ -444,12 +445,12 @@ class RankLog:
         counter = self._bars.choose(name, total, in_epoch=shape.in_epoch)
         if counter is not None and "step" in position:
             self._rate = position.get("rate") or self._rate
-            self._take_step(counter, position, shape.in_epoch, time)
+            self._take_step(counter, reading, time)
 
     def _apply_box(self, reading: Reading, time: float) -> None:
         """Take a row of a box table: its values belong to the step, which is in a later or an earlier row."""
         if "step" in reading.position:
-            self._take_step(self._lines, reading.position, False, time)
+            self._take_step(self._lines, reading, time)
             for value, at in self._box or ():
                 self.store.add([value], self.step, at, is_certain=True)
             self._box = None

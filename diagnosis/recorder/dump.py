@@ -203,11 +203,11 @@ def _collective_of(entry: Any) -> Collective | None:
 def _members_of(config: Any) -> dict[str, frozenset[int]]:
     """Return the ranks of each named group; gloo has one nameless entry, for the group that was made last."""
     members = {}
-    for name, group in config.items() if isinstance(config, dict) else ():
-        if isinstance(group, dict) and _text(group.get("name") or name):
-            ranks = frozenset(_ranks(group.get("ranks")))
-            if ranks:
-                members[_text(group.get("name") or name)] = ranks
+    for key, group in config.items() if isinstance(config, dict) else ():
+        if isinstance(group, dict):
+            name, ranks = _text(group.get("name") or key), frozenset(_ranks(group.get("ranks")))
+            if name and ranks:
+                members[name] = ranks
     return members
 
 

@@ -25,6 +25,7 @@ from .protocol import MAX_RANK, parse_lines, parse_snapshot
 from .snapshot import ReplicaReply, StackSnapshot
 
 if TYPE_CHECKING:
+    from ...backends.job import Job
     from ...backends.runner import Runner
     from ...backends.types import DescribeAppResponse
 
@@ -81,7 +82,7 @@ def take_snapshot(
         for status in ended
     }
     replies |= ask_replicas(
-        lambda k: _ask(runner, handle, role, k, argument, timeout_s),
+        lambda k: _ask(job, role, k, argument, timeout_s),
         [status for status in statuses[role] if status.id not in replies],
         once_a_node=scheduler.runs_once_per_node,
     )
@@ -146,12 +147,12 @@ def _recorded_dumps(described: DescribeAppResponse, role: str) -> dict[int, Dump
     return found
 
 
-def _ask(runner: Runner, handle: str, role: str, k: int, argument: str, timeout_s: float) -> ReplicaReply:
+def _ask(job: Job, role: str, k: int, argument: str, timeout_s: float) -> ReplicaReply:
     """Run the probe beside one replica."""
     for python in _PYTHONS:
         argv = [python, "-I", "-S", "-c", _program(), argument]
         try:
-            output = runner.job(handle).run_beside(role, k, argv, timeout_s)
+            output = job.run_beside(role, k, argv, timeout_s)
         except (TorchXTuiError, ValueError, NotImplementedError) as error:
             if python != _PYTHONS[-1] and python in str(error):
                 continue

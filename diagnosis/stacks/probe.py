@@ -64,7 +64,7 @@ class Process:
     def read_details(self):
         """Read the environment, the program and the command line."""
         text = read("/proc/%d/environ" % self.pid, 4 << 20).decode("utf-8", "surrogateescape")
-        self.env = dict(item.partition("=")[::2] for item in text.split("\0"))
+        self.env = {key: value for key, _, value in (item.partition("=") for item in text.split("\0"))}
         try:
             self.program = os.path.basename(os.readlink("/proc/%d/exe" % self.pid))
         except OSError:
