@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 import struct
-from pathlib import Path
 
 from .points import ForeignFileError, GrowingFile, Point, to_number
 from .protobuf import BYTES, VARINT, fields, read_message
@@ -29,12 +28,9 @@ _STEP, _TIME = "_step", "_timestamp"
 class WandbFile(GrowingFile):
     """One `.wandb` file."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def _begin(self) -> None:
+        super()._begin()
         self._part = bytearray()
-
-    def _restart(self) -> None:
-        self._part.clear()
 
     def _parse(self, data: bytes) -> tuple[list[Point], int]:
         at, points = 0, []
