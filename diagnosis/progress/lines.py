@@ -420,7 +420,7 @@ class _Line:
                 continue
             name = self._name(index, is_anchored)
             unit = self._unit(index)
-            word = unit[1] if unit else ""
+            word = unit.lstrip()
             if not name and is_anchored and word in _NAMES_OF_UNITS:
                 name = word
             if not name or self._is_denied(name, is_anchored) or self._is_joined(index, unit):
@@ -428,7 +428,7 @@ class _Line:
             if word == "ms" and not name.endswith("ms"):
                 name += "_ms"
             scale = _SCALES.get(word, 1.0) if "mem" not in name else 1.0
-            values.setdefault(eval_name(name) if is_eval else name, Source(index, scale, unit[0] if unit else ""))
+            values.setdefault(eval_name(name) if is_eval else name, Source(index, scale, unit))
         return values
 
     def _is_denied(self, name: str, is_anchored: bool) -> bool:
@@ -438,17 +438,19 @@ class _Line:
             return True
         return not is_anchored and _DENIED_ALONE.match(name) is not None
 
-    def _unit(self, index: int) -> re.Match[str] | None:
+    def _unit(self, index: int) -> str:
         """Return the unit after a number; in `lr 3e-4 tok/s 51,234` it is the name of the next number."""
         text = self.texts[index + 1]
         unit = _UNIT.match(text)
         is_last = index + 1 == len(self.starts)
-        return unit if unit is not None and (is_last or unit[1] == "%" or text[unit.end() :].strip()) else None
+        if unit is None or not (is_last or unit[1] == "%" or text[unit.end() :].strip()):
+            return ""
+        return unit[0]
 
-    def _is_joined(self, index: int, unit: re.Match[str] | None) -> bool:
+    def _is_joined(self, index: int, unit: str) -> bool:
         """Return whether a number is part of a time, a date, a ratio, a version or an address."""
-        rest = self.texts[index + 1][unit.end() if unit else 0 :]
-        if unit is not None:
+        rest = self.texts[index + 1].removeprefix(unit)
+        if unit:
             return rest[:1] in ("/", ":") and rest[1:2].isalnum()
         if rest[:1] == ")" and _IN_CODE.search(self.texts[index]):
             return True
@@ -461,8 +463,8 @@ class _Line:
         text = self.texts[index]
         if index and _ENDS_WITH_NUMBER.match(text):
             text = _MARK.join(self.texts[max(0, index - 2) : index + 1])
-        elif index and (unit := self._unit(index - 1)) is not None:
-            text = text[unit.end() :]
+        elif index:
+            text = text.removeprefix(self._unit(index - 1))
         separator = _SEPARATOR.search(text, max(0, len(text) - _LONGEST_GAP))
         if separator is None:
             return ""
