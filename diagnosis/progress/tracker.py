@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -489,8 +489,8 @@ class ProgressTracker:
         self._formats = [user_format(pattern) for pattern in patterns]
         self._needles = compile_needles(tuple(patterns))
         self.lines = LineReader(denied, known, is_bounded=is_bounded)
-        self._tables: dict[str, Table] = {}
-        self._ends: dict[str, bytes] = {}
+        self._tables: defaultdict[str, Table] = defaultdict(Table)
+        self._ends: defaultdict[str, bytes] = defaultdict(bytes)
         self._ranks: dict[tuple[str, int], RankLog] = {}
         self._main: RankLog | None = None
         self.is_excused = False
@@ -533,9 +533,8 @@ class ProgressTracker:
         named = next((found for pattern in self._formats if (found := groups(pattern, line))), None)
         is_certain = named is not None
         if named is None:
-            before = data[max(0, start - HEADER_BYTES) : start] or self._ends.get(replica, b"")
-            table = self._tables.get(replica) or self._tables.setdefault(replica, Table())
-            named = table.read(line, before)
+            before = data[max(0, start - HEADER_BYTES) : start] or self._ends[replica]
+            named = self._tables[replica].read(line, before)
         if named is None:
             return None
         numbers = {
