@@ -152,10 +152,11 @@ class _Search:
         """Yield the metric files that a process has open: by name, or by content if it writes them."""
         for number in _names(f"/proc/{pid}/fd")[:_MAX_ENTRIES]:
             target = _link(f"/proc/{pid}/fd/{number}")
-            path = Path(root + target) if target else None
-            if path is None or not (is_metric_name(path) or self._is_written_table(pid, number, path)):
+            if target is None:
                 continue
-            if (found := _candidate(path)) is not None:
+            path = Path(root + target)
+            is_wanted = is_metric_name(path) or self._is_written_table(pid, number, path)
+            if is_wanted and (found := _candidate(path)) is not None:
                 yield found
 
     def _is_written_table(self, pid: int, number: str, path: Path) -> bool:
@@ -185,11 +186,12 @@ class _Search:
                     is_wanted = every or depth > 0 or _USUAL_FOLDERS.fullmatch(entry.name)
                     if is_wanted and depth < _MAX_DEPTH and entry.name not in _SKIPPED_FOLDERS:
                         yield from self.candidates(path, every=every, depth=depth + 1)
-                elif is_metric_name(path) and (found := _candidate(path)) is not None and self._is_of_job(found):
+                elif (
+                    is_metric_name(path)
+                    and (found := _candidate(path)) is not None
+                    and self._since <= found.written <= self._until
+                ):
                     yield found
-
-    def _is_of_job(self, found: Candidate) -> bool:
-        return self._since <= found.written <= self._until
 
 
 def _candidate(path: Path) -> Candidate | None:
