@@ -173,7 +173,6 @@ class _Parser:
             return None
         known.sort(key=lambda end: end.rank or 0)
         errors = [error for error in read_errors([*lines]) if error.kind.role > Role.WRAPPER]
-
         starts = [*(attempt.start for attempt in self._attempts), len(lines)]
 
         def complete(end: RankEnd, number: int) -> RankEnd:

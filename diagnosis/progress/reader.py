@@ -132,7 +132,9 @@ class ActivityReader(BackgroundThread):
             more = self._read_log(blocks)
             self._job.is_current = not more and blocks.caught_up
             if more_in_files or files.is_due():
-                more_in_files = self._job.read_files(self._job.find_files() if finds.is_due() else ())
+                if finds.is_due():
+                    self._job.find_files()
+                more_in_files = self._job.files.poll()
                 more = more or more_in_files
             if not more:
                 self._job.is_read = True
@@ -200,8 +202,8 @@ def read_activity(
             job.ends = _read_ends(logs)
     finally:
         blocks.close()
-    paths = job.find_files()
-    while job.read_files(paths):
+    job.find_files()
+    while job.files.poll():
         pass
     job.is_read = job.is_current = True
     job.save()
