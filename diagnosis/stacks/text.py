@@ -314,11 +314,11 @@ def describe_unexplained_end(ends: Mapping[int, ReplicaReply], lost: Sequence[in
     ranks: dict[str, list[int]] = {}
     for rank in sorted(ends):
         ranks.setdefault(describe_end(ends[rank]), []).append(rank)
-    how = [f"{name_ranks(tuple(each))} ({end})" for end, each in ranks.items()]
+    how = [f"{name_ranks(each)} ({end})" for end, each in ranks.items()]
     more = [f"and {len(how) - _MAX_GROUPS} more"] if len(how) > _MAX_GROUPS else []
     if not how:
         return "the job has ended, so there are no stacks"
-    why = f"{name_ranks(tuple(lost))} lost the connection to another rank; which rank failed first is unknown"
+    why = f"{name_ranks(lost)} lost the connection to another rank; which rank failed first is unknown"
     return join(f"the job has ended: {', '.join(how[:_MAX_GROUPS] + more)}", why if lost else "")
 
 
