@@ -274,10 +274,14 @@ class LineReader:
             position["rate"] = 1 / position["rate"]
         if shape.has_left and (left := time_left(text)) is not None:
             position["left"] = left
-        values = [
-            (name, to_float(numbers[index]) * scale, numbers[index] + unit)
-            for name, (index, scale, unit) in shape.values
-        ]
+        values = []
+        for name, (index, scale, unit) in shape.values:
+            printed = numbers[index]
+            try:
+                number = float(printed)
+            except ValueError:
+                number = to_float(printed)
+            values.append((name, number * scale, printed + unit))
         return Reading(shape, position, values)
 
     def _learn(self, key: str, parts: list[str]) -> Shape:

@@ -517,7 +517,7 @@ class ProgressTracker:
                     self._rank(replica, -1).begin_evaluation()
                 continue
             number = int(reading.position.get("rank", reading.shape.rank))
-            rank = self._rank(replica, number)
+            rank = self._ranks.get((replica, number)) or self._rank(replica, number)
             before = rank.step
             rank.apply(reading, time)
             last_step = line if rank.step != before else last_step
