@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..base.errors import TorchXTuiError, join_names
 from .jobs import describe_job, with_job
 from .output import colored, put, put_json, put_table, say, terminal_width
-from .progress import job_activity, progress_json
+from .progress import job_activity, new_tracker, progress_json
 
 if TYPE_CHECKING:
     from ..diagnosis.metrics.series import Series, Smoothing
@@ -95,7 +95,7 @@ def _activity_of_file(path: Path, settings: Settings) -> Activity:
     except OSError as error:
         raise TorchXTuiError(f"{path} cannot be read: {error.strerror}. Give a log file or a metric file") from None
     if open_metric_file(path) is None:
-        return read_log(path, settings.metrics.denied, settings.metrics.names, settings.metrics.patterns)
+        return read_log(path, new_tracker(settings))
     files = MetricFiles()
     files.add([path])
     while files.poll():

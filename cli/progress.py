@@ -26,11 +26,9 @@ def job_activity(runner: Runner, job: Job, found: DescribeAppResponse, settings:
         job.handle,
         job.replica_logs(found),
         job_place(runner, job.handle, found),
+        new_tracker(settings),
         is_final=found.has_ended,
         measure=lambda: measure_cores(runner, job.handle),
-        denied=settings.metrics.denied,
-        known=settings.metrics.names,
-        patterns=settings.metrics.patterns,
     )
 
 
@@ -52,7 +50,7 @@ def progress_at_end(job: Job, found: DescribeAppResponse, settings: Settings) ->
     """Read the progress of a described job from the end of its logs, if they are local files."""
     from ..diagnosis.progress.reader import read_tail
 
-    tracker = _tracker(settings)
+    tracker = new_tracker(settings)
     read_tail(job.replica_logs(found), tracker)
     return tracker.progress()
 
@@ -63,7 +61,7 @@ def stall_at_end(runner: Runner, job: Job, found: DescribeAppResponse, settings:
     from ..diagnosis.progress.reader import last_written, measure_cores, read_timed_tail
     from ..diagnosis.progress.stalls import Kind
 
-    tracker = _tracker(settings)
+    tracker = new_tracker(settings)
     logs = job.replica_logs(found)
     read_timed_tail(logs, tracker)
     cpu = CpuMeter(lambda: measure_cores(runner, job.handle))
@@ -71,5 +69,6 @@ def stall_at_end(runner: Runner, job: Job, found: DescribeAppResponse, settings:
     return pause.sentence if pause and pause.kind is Kind.STALLED else ""
 
 
-def _tracker(settings: Settings) -> ProgressTracker:
+def new_tracker(settings: Settings) -> ProgressTracker:
+    """Make a tracker of one log or of a job's logs."""
     return ProgressTracker(settings.metrics.denied, settings.metrics.names, settings.metrics.patterns)

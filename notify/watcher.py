@@ -19,6 +19,7 @@ from ..base.files import private_folder, read_file, state_folder, write_private
 from ..diagnosis.progress.activity import job_place
 from ..diagnosis.progress.reader import ActivityReader, measure_cores
 from ..diagnosis.progress.stalls import Kind, Observation
+from ..diagnosis.progress.tracker import ProgressTracker
 from ..diagnosis.stacks.take import find_stalled
 from ..settings.helper_request import Happened, helper_request, read_request
 from ..settings.make_runner import make_runner
@@ -120,9 +121,7 @@ class _WatchedJob:
                 logs,
                 partial(job_place, runner, self.handle, described),
                 lambda: None,
-                metrics.denied,
-                metrics.names,
-                metrics.patterns,
+                ProgressTracker(metrics.denied, metrics.names, metrics.patterns, is_bounded=True),
                 measure=partial(measure_cores, runner, self.handle),
             )
             self._reader.start()

@@ -172,15 +172,13 @@ class _Parser:
         if not known and not self._signal:
             return None
         known.sort(key=lambda end: end.rank or 0)
-        start = self._attempts[0].start
-        errors = [error for error in read_errors([*lines[start:]]) if error.kind.role > Role.WRAPPER]
-        errors = [error._replace(number=error.number + start) for error in errors]
+        errors = [error for error in read_errors([*lines]) if error.kind.role > Role.WRAPPER]
+        starts = [*(attempt.start for attempt in self._attempts), len(lines)]
 
         def complete(end: RankEnd, number: int) -> RankEnd:
             """Add the last error that a rank printed in an attempt."""
-            ends = [attempt.start for attempt in self._attempts[1:]] + [len(lines)]
-            its_own = [error for error in errors if self._attempts[number].start <= error.number < ends[number]]
-            return end.with_error(next((error for error in reversed(its_own) if _is_of(error, end)), None))
+            printed = [error for error in errors if starts[number] <= error.number < starts[number + 1]]
+            return end.with_error(next((error for error in reversed(printed) if _is_of(error, end)), None))
 
         first = (known[0].rank or 0) - known[0].local_rank if known else None
         last = len(self._attempts) - 1

@@ -220,13 +220,12 @@ def draw_chart(
     options = options or Options()
     rows = max(1, height - 1)
     low, high = map(bounded, options.window or x_limits(series, options))
-    visible = [_visible(metric, low, high, options) for metric in series]
     is_single = len(series) == 1
     is_smoothed = is_single and options.smoothing.of(series[0]) is not Smoothing.NONE
     label_width = _LABEL_WIDTH
     while True:
         columns = max(1, width - label_width - 1)
-        binned = [_binned(buckets, low, high, 2 * columns) for buckets in visible]
+        binned = [_binned(metric, low, high, 2 * columns, options) for metric in series]
         filled = [column for curve in binned for column in curve if column.count]
         raw = [value for column in filled for value in (column.low, column.high)] if is_single else []
         smooth = [column.smooth for column in filled] if is_smoothed or not is_single else []
@@ -273,25 +272,20 @@ def x_values(series: Series, options: Options) -> Sequence[float]:
     return [bounded(time - start) for time in times]
 
 
-def _visible(series: Series, low: float, high: float, options: Options) -> list[tuple[float, ...]]:
-    """Return x, low, high, smoothed mean and gaps of the buckets in a part of the x axis."""
-    _, _, lows, highs, *_, gaps = series.columns()
-    buckets = zip(x_values(series, options), lows, highs, series.smoothed(options.smoothing), gaps, strict=True)
-    return [bucket for bucket in buckets if low <= bucket[0] <= high]
-
-
-def _binned(buckets: Sequence[tuple[float, ...]], low: float, high: float, count: int) -> list[_Column]:
+def _binned(series: Series, low: float, high: float, count: int, options: Options) -> list[_Column]:
+    """Return the points in a part of the x axis by columns of dots."""
     columns = [_Column() for _ in range(count)]
     extent = (high - low) or 1.0
-    for x, least, most, smooth, gaps in buckets:
+    _, _, lows, highs, *_, missing = series.columns()
+    smoothed = series.smoothed(options.smoothing)
+    for x, least, most, smooth, gaps in zip(x_values(series, options), lows, highs, smoothed, missing, strict=True):
+        if not low <= x <= high:
+            continue
         column = columns[int((x - low) / extent * (count - 1) + 0.5)]
-        if gaps:
-            column.gaps += gaps
+        column.gaps += gaps
         if smooth == smooth:
-            if least < column.low:
-                column.low = least
-            if most > column.high:
-                column.high = most
+            column.low = min(column.low, least)
+            column.high = max(column.high, most)
             column.total += smooth
             column.count += 1
     return columns

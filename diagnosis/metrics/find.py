@@ -83,13 +83,14 @@ def find_metric_files(
         since: when it started (seconds since the epoch); older files are left out.
         until: when it ended; newer files are left out.
     """
-    own = set(pids)
-    roots = {pid: _container_root(pid) for pid in own}
-    currents = {pid: _link(f"/proc/{pid}/cwd") for pid in own}
-    working = [Folder(Path(roots[pid] + path), root=roots[pid]) for pid, path in currents.items() if path]
-    places = list(dict.fromkeys([*folders, *working]))
-    search = _Search(since - _CLOCK_SLACK_S, until + _CLOCK_SLACK_S)
-    sure = [found for pid in own for found in search.open_files(pid, roots[pid])]
+    own, search = set(pids), _Search(since - _CLOCK_SLACK_S, until + _CLOCK_SLACK_S)
+    known, sure = [*folders], []
+    for pid in own:
+        root = _container_root(pid)
+        sure += search.open_files(pid, root)
+        if (path := _link(f"/proc/{pid}/cwd")) is not None:
+            known.append(Folder(Path(root + path), root=root))
+    places = list(dict.fromkeys(known))
     for parent in dict.fromkeys(found.path.parent for found in sure):
         sure += search.candidates(parent, depth=_MAX_DEPTH)
     for folder in _named_folders(arguments, places):
@@ -110,11 +111,12 @@ def choose(sure: Iterable[Candidate], others: Iterable[Candidate]) -> list[Path]
     for found in (*sure, *others):
         if found.identity not in by_identity or by_identity[found.identity].path.parts[1] == "proc":
             by_identity[found.identity] = found
-    own = [by_identity.pop(identity) for identity in dict.fromkeys(found.identity for found in sure)]
+    own = {found.identity for found in sure}
     runs: dict[str, set[str]] = {}
-    for found in by_identity.values():
-        runs.setdefault(_kind(found.path), set()).add(_run(found.path))
-    chosen = own + [found for found in by_identity.values() if len(runs[_kind(found.path)]) == 1]
+    for identity, found in by_identity.items():
+        if identity not in own:
+            runs.setdefault(_kind(found.path), set()).add(_run(found.path))
+    chosen = [found for identity, found in by_identity.items() if identity in own or len(runs[_kind(found.path)]) == 1]
     states = [found for found in chosen if found.path.name == STATE]
     newest = max(states, key=lambda found: found.written, default=None)
     return [found.path for found in chosen if found.path.name != STATE or found is newest][:_MAX_FILES]
@@ -150,10 +152,11 @@ class _Search:
         """Yield the metric files that a process has open: by name, or by content if it writes them."""
         for number in _names(f"/proc/{pid}/fd")[:_MAX_ENTRIES]:
             target = _link(f"/proc/{pid}/fd/{number}")
-            path = Path(root + target) if target else None
-            if path is None or not (is_metric_name(path) or self._is_written_table(pid, number, path)):
+            if target is None:
                 continue
-            if (found := _candidate(path)) is not None:
+            path = Path(root + target)
+            is_wanted = is_metric_name(path) or self._is_written_table(pid, number, path)
+            if is_wanted and (found := _candidate(path)) is not None:
                 yield found
 
     def _is_written_table(self, pid: int, number: str, path: Path) -> bool:
@@ -183,11 +186,12 @@ class _Search:
                     is_wanted = every or depth > 0 or _USUAL_FOLDERS.fullmatch(entry.name)
                     if is_wanted and depth < _MAX_DEPTH and entry.name not in _SKIPPED_FOLDERS:
                         yield from self.candidates(path, every=every, depth=depth + 1)
-                elif is_metric_name(path) and (found := _candidate(path)) is not None and self._is_of_job(found):
+                elif (
+                    is_metric_name(path)
+                    and (found := _candidate(path)) is not None
+                    and self._since <= found.written <= self._until
+                ):
                     yield found
-
-    def _is_of_job(self, found: Candidate) -> bool:
-        return self._since <= found.written <= self._until
 
 
 def _candidate(path: Path) -> Candidate | None:

@@ -82,8 +82,12 @@ class GrowingFile(MetricFile):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._offset = 0
         self._identity = (0, 0)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Forget what was read, and begin anew."""
+        self._offset = 0
 
     def _poll(self) -> tuple[list[Point], bool, bool]:
         descriptor = open_file(self.path)
@@ -94,8 +98,7 @@ class GrowingFile(MetricFile):
                 identity != self._identity or status.st_size < self._offset or self._was_rewritten(descriptor)
             )
             if forget:
-                self._offset = 0
-                self._restart()
+                self._begin()
             self._identity = identity
             data = os.pread(descriptor, READ_SIZE, self._offset)
             if data.count(0) == READ_SIZE:
@@ -114,9 +117,6 @@ class GrowingFile(MetricFile):
     @abc.abstractmethod
     def _parse(self, data: bytes) -> tuple[list[Point], int]:
         """Return the points in the whole records that data begins with, and the size of these records."""
-
-    def _restart(self) -> None:
-        """Forget what was read."""
 
     def _was_rewritten(self, descriptor: int) -> bool:
         """Return whether the file's beginning changed, so that all of it is to be read again."""

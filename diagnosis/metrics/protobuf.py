@@ -1,4 +1,4 @@
-"""The fields of a protocol buffer message, read in place.
+"""The fields of a protocol buffer message.
 
 Source: https://protobuf.dev/programming-guides/encoding
 """
@@ -10,63 +10,50 @@ from collections.abc import Iterator
 from typing import Any
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-_float = struct.Struct("<f").unpack_from
-_double = struct.Struct("<d").unpack_from
+FIXED = {FIXED32: struct.Struct("<f"), FIXED64: struct.Struct("<d")}
+"""The formats of fields of fixed size: the messages that are read here have floats in them."""
 Message = dict[tuple[int, int], Any]
 """The fields of a message by number and wire type; the last one of repeated fields."""
+_LONGEST_VARINT = 10
 
 
-def fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, Any]]:
-    """Yield number, wire type and value of each field of a message.
-
-    The value of a varint is a number, that of bytes their start and end, others are their start.
+def fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
+    """Yield number, wire type and value of each field of a message: an int, a float or bytes.
 
     Raises:
         ValueError: it is not a message, or goes beyond its end.
+        struct.error: a field of fixed size goes beyond its end.
     """
-    while start < end:
-        key, start = _varint(data, start, end)
+    start = 0
+    while start < len(data):
+        key, start = _varint(data, start)
         wire = key & 7
-        value: Any = start
         if wire == VARINT:
-            value, start = _varint(data, start, end)
-        elif wire == FIXED64:
-            start += 8
+            value, start = _varint(data, start)
         elif wire == BYTES:
-            size, start = _varint(data, start, end)
-            value = (start, start + size)
+            size, start = _varint(data, start)
+            value = data[start : start + size]
             start += size
-        elif wire == FIXED32:
-            start += 4
+        elif wire in FIXED:
+            (value,) = FIXED[wire].unpack_from(data, start)
+            start += FIXED[wire].size
         else:
             raise ValueError(f"wire type {wire}")
-        if start > end:
+        if start > len(data):
             raise ValueError("a field goes beyond its message")
         yield key >> 3, wire, value
 
 
-def read_message(data: bytes, start: int, end: int) -> Message:
+def read_message(data: bytes) -> Message:
     """Return the fields of a message; see `fields`."""
-    return {(number, wire): value for number, wire, value in fields(data, start, end)}
+    return {(number, wire): value for number, wire, value in fields(data)}
 
 
-def read_float(data: bytes, start: int) -> float:
-    """Return the 32-bit float at a position."""
-    return _float(data, start)[0]
-
-
-def read_double(data: bytes, start: int) -> float:
-    """Return the 64-bit float at a position."""
-    return _double(data, start)[0]
-
-
-def _varint(data: bytes, start: int, end: int) -> tuple[int, int]:
-    result = shift = 0
-    while start < end and shift < 70:
-        byte = data[start]
-        start += 1
-        result |= (byte & 127) << shift
+def _varint(data: bytes, start: int) -> tuple[int, int]:
+    """Return the number at a position, and where it ends."""
+    result = 0
+    for count, byte in enumerate(data[start : start + _LONGEST_VARINT]):
+        result |= (byte & 127) << 7 * count
         if byte < 128:
-            return result, start
-        shift += 7
+            return result, start + count + 1
     raise ValueError("a number has no end")

@@ -67,11 +67,8 @@ def _flat(row: Mapping[str, Any], prefix: str, depth: int = 0) -> Iterator[tuple
 class _LineFile(GrowingFile):
     """A file with a row a line."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self._rows = 0
-
-    def _restart(self) -> None:
+    def _begin(self) -> None:
+        super()._begin()
         self._rows = 0
 
     def _parse(self, data: bytes) -> tuple[list[Point], int]:
@@ -107,14 +104,13 @@ class TableFile(_LineFile):
         super().__init__(path)
         self._x = x
         self._header = b""
-        self._names: list[str] = []
         # dvclive has a file a metric, in folders that are part of the name.
         found = _DVCLIVE.match(path.as_posix())
         self._prefix = found[1] if found else ""
 
-    def _restart(self) -> None:
-        super()._restart()
-        self._names = []
+    def _begin(self) -> None:
+        super()._begin()
+        self._names: list[str] = []
 
     def _was_rewritten(self, descriptor: int) -> bool:
         return os.pread(descriptor, len(self._header), 0) != self._header

@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 
 from .points import ForeignFileError, GrowingFile, Point
-from .protobuf import BYTES, FIXED32, FIXED64, VARINT, Message, fields, read_double, read_float, read_message
+from .protobuf import BYTES, FIXED, FIXED32, FIXED64, VARINT, Message, fields, read_message
 
 _LENGTH = struct.Struct("<Q").unpack_from
 _HEAD, _FOOT = 12, 4
@@ -19,7 +19,7 @@ _LONGEST_RECORD = 1 << 30
 # Images and histograms have longer summaries than scalars.
 _LONGEST_SUMMARY = 65_536
 _FLOAT, _DOUBLE = 1, 2
-_CONTENT = {(_FLOAT, 4): read_float, (_DOUBLE, 8): read_double}
+_WIRES = {_FLOAT: FIXED32, _DOUBLE: FIXED64}
 
 
 class EventFile(GrowingFile):
@@ -37,45 +37,40 @@ class EventFile(GrowingFile):
                 # A long record is passed over, unless nothing of it is read yet.
                 return (points, end + _FOOT) if at == 0 and length > _LONGEST_SUMMARY else (points, at)
             try:
-                points += _scalars(data, start, end)
+                points += _scalars(data[start:end])
             except (ValueError, struct.error):
                 pass  # one bad record costs its own values
             at = end + _FOOT
         return points, at
 
 
-def _scalars(data: bytes, start: int, end: int) -> list[Point]:
-    event = read_message(data, start, end)
-    begin, stop = event.get((5, BYTES), (0, 0))
-    if stop - begin > _LONGEST_SUMMARY:
+def _scalars(record: bytes) -> list[Point]:
+    event = read_message(record)
+    summary = event.get((5, BYTES), b"")
+    if len(summary) > _LONGEST_SUMMARY:
         return []
     step = event.get((2, VARINT), 0)
     step -= (step >> 63) << 64  # a negative one in two's complement
-    wall_time = read_double(data, event[1, FIXED64]) if (1, FIXED64) in event else 0.0
     points = []
-    for number, wire, place in fields(data, begin, stop):
+    for number, wire, item in fields(summary):
         if (number, wire) == (1, BYTES):
-            value = read_message(data, *place)
-            tag, scalar = _text(data, value.get((1, BYTES), (0, 0))), _scalar(data, value)
+            value = read_message(item)
+            tag, scalar = value.get((1, BYTES), b"").decode(errors="replace"), _scalar(value)
             if tag and scalar is not None:
-                points.append(Point(tag, float(step), scalar, wall_time))
+                points.append(Point(tag, float(step), scalar, event.get((1, FIXED64), 0.0)))
     return points
 
 
-def _text(data: bytes, place: tuple[int, int]) -> str:
-    return data[slice(*place)].decode(errors="replace")
-
-
-def _scalar(data: bytes, value: Message) -> float | None:
+def _scalar(value: Message) -> float | None:
     """Return a simple value, or that of a tensor with one element, as TensorFlow 2 writes them; None for others."""
     if (2, FIXED32) in value:
-        return read_float(data, value[2, FIXED32])
-    tensor = read_message(data, *value.get((8, BYTES), (0, 0)))
-    for number, wire, read in ((5, FIXED32, read_float), (6, FIXED64, read_double)):
+        return value[2, FIXED32]
+    tensor = read_message(value.get((8, BYTES), b""))
+    for number, wire in ((5, FIXED32), (6, FIXED64)):
         if (number, wire) in tensor:
-            return read(data, tensor[number, wire])
+            return tensor[number, wire]
         if (number, BYTES) in tensor:
-            return read(data, tensor[number, BYTES][0])
-    begin, stop = tensor.get((4, BYTES), (0, 0))
-    read = _CONTENT.get((tensor.get((1, VARINT), _FLOAT), stop - begin))
-    return read(data, begin) if read else None
+            return FIXED[wire].unpack_from(tensor[number, BYTES])[0]
+    content = tensor.get((4, BYTES), b"")
+    wire = _WIRES.get(tensor.get((1, VARINT), _FLOAT))
+    return FIXED[wire].unpack(content)[0] if wire and len(content) == FIXED[wire].size else None

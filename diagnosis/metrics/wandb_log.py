@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 import struct
-from pathlib import Path
 
 from .points import ForeignFileError, GrowingFile, Point, to_number
 from .protobuf import BYTES, VARINT, fields, read_message
@@ -29,12 +28,9 @@ _STEP, _TIME = "_step", "_timestamp"
 class WandbFile(GrowingFile):
     """One `.wandb` file."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def _begin(self) -> None:
+        super()._begin()
         self._part = bytearray()
-
-    def _restart(self) -> None:
-        self._part.clear()
 
     def _parse(self, data: bytes) -> tuple[list[Point], int]:
         at, points = 0, []
@@ -78,25 +74,23 @@ class WandbFile(GrowingFile):
 
 def _history(record: bytes) -> list[Point]:
     points: list[Point] = []
-    for number, wire, place in fields(record, 0, len(record)):
+    for number, wire, history in fields(record):
         if (number, wire) != (2, BYTES):
             continue
         row: dict[str, float] = {}
         step = 0.0
-        for item, item_wire, value in fields(record, *place):
+        for item, item_wire, value in fields(history):
             if (item, item_wire) == (1, BYTES):
-                row.update(_item(record, *value))
+                row.update(_item(value))
             elif (item, item_wire) == (2, BYTES):
-                step = float(read_message(record, *value).get((1, VARINT), 0))
+                step = float(read_message(value).get((1, VARINT), 0))
         step, time = row.pop(_STEP, step), row.pop(_TIME, math.nan)
         points += [Point(name, step, scalar, time) for name, scalar in row.items() if not name.startswith("_")]
     return points
 
 
-def _item(record: bytes, start: int, end: int) -> dict[str, float]:
-    texts = [
-        (n, record[slice(*value)].decode(errors="replace")) for n, w, value in fields(record, start, end) if w == BYTES
-    ]
+def _item(item: bytes) -> dict[str, float]:
+    texts = [(number, value.decode(errors="replace")) for number, wire, value in fields(item) if wire == BYTES]
     try:
         scalar = to_number(json.loads(dict(texts).get(16, "null")))
     except (ValueError, RecursionError):

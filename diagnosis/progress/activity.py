@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from ...base.errors import describe_error
 from ...base.processes import job_processes
-from ...logs.lines.blocks import LogBlock
 from ...specs.mounts import BindMount
 from ..metrics.files import MetricFiles
 from ..metrics.find import Folder, find_metric_files
@@ -198,37 +197,22 @@ class JobActivity:
         self.ends = ProgressTracker()
         """Takes in the last lines of the logs that are not followed."""
         self._tracker = tracker
-        self._files = MetricFiles()
+        self.files = MetricFiles()
         self._stored, self._facts = load_series(handle)
         self._began_at = time.time()
         self._search_failure = ""
 
-    def feed(self, block: LogBlock) -> None:
-        """Take in lines of its log."""
-        self._tracker.feed(*block)
-
-    def find_files(self) -> list[Path]:
-        """Look for its metric files; a failure of the search costs these only."""
-        place = self.place
+    def find_files(self) -> None:
+        """Look for its metric files, to read them from now on; a failure of the search costs these only."""
+        place, failure = self.place, ""
         try:
             pids = [process.pid for process in job_processes(place.job_id, set())] if place.job_id else []
-            found = find_metric_files(pids, place.folders, place.arguments, place.since, place.until)
+            self.files.add(find_metric_files(pids, place.folders, place.arguments, place.since, place.until))
         except Exception as error:
             if not self._search_failure:
                 _log.exception("the metric files of %s are not found", self.handle)
-            self._search_failure = f"metric files are not found: {describe_error(error)}; see the log file"
-            return []
-        self._search_failure = ""
-        return found
-
-    def read_files(self, paths: Collection[Path] = ()) -> bool:
-        """Read what was added to its metric files; return whether there is more to read at once.
-
-        Args:
-            paths: files to read from now on.
-        """
-        self._files.add(paths)
-        return self._files.poll()
+            failure = f"metric files are not found: {describe_error(error)}; see the log file"
+        self._search_failure = failure
 
     def snapshot(self, now: float, *, is_final: bool) -> Activity:
         """Return what the job is doing now.
@@ -239,7 +223,7 @@ class JobActivity:
         """
         copies = {name: series.copy() for name, series in self._series().items()}
         observations = () if is_final else tuple(self._observations(copies, now))
-        failures = tuple(filter(None, (self._search_failure, *self._files.failures)))
+        failures = tuple(filter(None, (self._search_failure, *self.files.failures)))
         activity = Activity(self._progress(), copies, observations, self.is_read, failures)
         return activity.at_end() if is_final else activity
 
@@ -255,12 +239,12 @@ class JobActivity:
         """Return the series of files, then those of the log that no file has; those that were kept until it is read."""
         if self._stored and not self.is_read:
             return self._stored
-        return self._files.series_with(self._tracker.series()) or self._stored
+        return self.files.series_with(self._tracker.series()) or self._stored
 
     def _progress(self) -> Progress:
         progress = self._tracker.progress()
-        total = progress.total or self._files.total
-        steps = [metric.steps()[-1] for metric in self._files.series().values() if len(metric)]
+        total = progress.total or self.files.total
+        steps = [metric.steps()[-1] for metric in self.files.series().values() if len(metric)]
         step = max(steps, default=None)
         if progress.step is None:
             step = self._facts.get(STEP) if step is None else step

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import re
 import time
+from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
@@ -136,26 +137,17 @@ _OWN_TIME = re.compile(
 
 
 class Source(NamedTuple):
-    """The index of a number in a line, and the factor of its unit, as in `1.2k`."""
+    """Where a number is in a line.
+
+    Attributes:
+        index: its index among the numbers.
+        scale: the factor of its unit, as in `1.2k`.
+        unit: the text after it.
+    """
 
     index: int
     scale: float = 1.0
-
-
-class ValueSource(NamedTuple):
-    """Where a metric is in a line.
-
-    Attributes:
-        name: its name.
-        index: the index of its number.
-        scale: the factor of its unit.
-        unit: the text after its number.
-    """
-
-    name: str
-    index: int
-    scale: float
-    unit: str
+    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -164,7 +156,7 @@ class Shape:
 
     Attributes:
         position: the sources of step, total, epoch, epochs, rate and rank, as far as lines have them.
-        values: the sources of metrics.
+        values: name and source of each metric.
         in_epoch: step and total count one epoch.
         inverse_rate: the rate is in seconds a step.
         is_eval: the line is part of an evaluation.
@@ -177,7 +169,7 @@ class Shape:
     """
 
     position: dict[str, Source]
-    values: tuple[ValueSource, ...] = ()
+    values: tuple[tuple[str, Source], ...] = ()
     in_epoch: bool = False
     inverse_rate: bool = False
     is_eval: bool = False
@@ -251,8 +243,8 @@ class LineReader:
         self._denied, self._known = frozenset(denied), frozenset(known)
         self._shapes: OrderedDict[str, Shape] = OrderedDict()
         self._is_bounded = is_bounded
-        self._allowed_s = _BURST_S
-        self._refilled_at = time.monotonic()
+        # New shapes are read from this time on: each pays for its own time.
+        self._due = -math.inf
         self.skipped = 0
         """How many lines of new shapes were skipped for lack of time."""
 
@@ -276,14 +268,14 @@ class LineReader:
             return None
         numbers = parts[1::2]
         position: dict[str, float] = {}
-        for name, (index, scale) in shape.position.items():
+        for name, (index, scale, _) in shape.position.items():
             position[name] = to_float(numbers[index]) * scale
         if shape.inverse_rate and position.get("rate"):
             position["rate"] = 1 / position["rate"]
         if shape.has_left and (left := time_left(text)) is not None:
             position["left"] = left
         values = []
-        for name, index, scale, unit in shape.values:
+        for name, (index, scale, unit) in shape.values:
             printed = numbers[index]
             try:
                 number = float(printed)
@@ -294,13 +286,11 @@ class LineReader:
 
     def _learn(self, key: str, parts: list[str]) -> Shape:
         began = time.monotonic()
-        self._allowed_s = min(_BURST_S, self._allowed_s + (began - self._refilled_at) * _SHARE)
-        self._refilled_at = began
-        if self._is_bounded and self._allowed_s <= 0:
+        if self._is_bounded and self._due > began:
             self.skipped += 1
             return NOTHING
         shape = self._shapes[key] = _Line(parts, self._denied, self._known).shape()
-        self._allowed_s -= time.monotonic() - began
+        self._due = max(self._due, began - _BURST_S / _SHARE) + (time.monotonic() - began) / _SHARE
         if len(self._shapes) > _MOST_SHAPES:
             self._shapes.popitem(last=False)
         return shape
@@ -331,55 +321,53 @@ class _Line:
         self.texts, self.starts = parts[::2], ends[0:-1:2]
         self.text = "".join(parts)
         self.taken: set[int] = set()
-        self._has_run_total = False
+        self.position: dict[str, Source] = {}
+        self.bar: str | None = None
         self.rank = -1
+        self._has_run_total = self._is_download = self._has_inverse_rate = False
         self._denied, self._known = denied, known
 
     def shape(self) -> Shape:
         box = _BOX.match(self.texts[0])
         if box is not None and self.texts[1].strip() == "|":
-            return self._box_row(box["name"].strip())
-        position: dict[str, Source] = {}
-        head = self._read_prefix(position)
+            return _box_row(box["name"].strip())
+        head = self._read_prefix()
         message = self.text[head:]
         if _ARGUMENTS.match(message):
             return NOTHING
-        bar, is_download, inverse = self._read_position(position, head)
-        if is_download:
+        self._read_position(message, head)
+        if self._is_download:
             return NOTHING
-        rate = position.get("rate")
-        step, epoch = position.get("step"), position.get("epoch")
+        step, epoch = self.position.get("step"), self.position.get("epoch")
         # `epoch 1 step 10/100` counts one epoch, `step 10/4000, epoch 1` the run.
         after_epoch = epoch is not None and step is not None and epoch.index < step.index
-        in_epoch = after_epoch and not self._has_run_total and ("total" in position or bar is not None)
-        is_eval = _EVAL.match(message) is not None
-        is_dict = message.lstrip().startswith("{")
-        is_anchored = step is not None or epoch is not None or bar is not None
-        values = tuple(self._values(is_anchored))
-        names = [value.name for value in values]
-        is_anchored = is_anchored or not self._known.isdisjoint(names)
+        has_end = "total" in self.position or self.bar is not None
+        in_epoch = after_epoch and not self._has_run_total and has_end
+        is_anchored = step is not None or epoch is not None or self.bar is not None
+        values = self._values(is_anchored)
+        is_anchored = is_anchored or not self._known.isdisjoint(values)
         # Steps of an evaluation may be recognised by names alone: `Step: 1/4 ... val_loss: 0.68`.
-        if names and (is_dict or in_epoch) and all(name.startswith(("eval_", "val_")) for name in names):
-            is_eval = True
-        if is_eval:
-            values = tuple(value._replace(name=eval_name(value.name)) for value in values)
-        is_drawn = step is not None and bool(values) and (bar is not None or _BAR.search(self.text) is not None)
+        has_eval_names = all(name.startswith(("eval_", "val_")) for name in values)
+        in_eval = bool(values) and has_eval_names and (in_epoch or message.lstrip().startswith("{"))
+        is_eval = in_eval or _EVAL.match(message) is not None
+        is_drawn = step is not None and bool(values) and (self.bar is not None or _BAR.search(self.text) is not None)
         has_left = _LEFT.search(self.text) is not None
-        if not (values or step or epoch or rate or has_left):
+        if not (values or has_left or self.position.keys() & {"step", "epoch", "rate"}):
             return NOTHING
         return Shape(
-            position, values, in_epoch, inverse, is_eval, is_anchored, bar, is_drawn, has_left=has_left, rank=self.rank
+            self.position,
+            tuple((eval_name(name) if is_eval else name, source) for name, source in values.items()),
+            in_epoch,
+            self._has_inverse_rate,
+            is_eval,
+            is_anchored,
+            self.bar,
+            is_drawn,
+            has_left=has_left,
+            rank=self.rank,
         )
 
-    def _box_row(self, name: str) -> Shape:
-        """Read a row of a box table, as Stable-Baselines3 prints: `|    ep_len_mean  | 22.9 |`."""
-        if name == _STEP_ROW:
-            return Shape({"step": Source(0)}, is_box=True)
-        if _DENIED.fullmatch(name):
-            return NOTHING
-        return Shape({}, (ValueSource(name, 0, 1.0, ""),), is_anchored=True, is_box=True)
-
-    def _read_prefix(self, position: dict[str, Source]) -> int:
+    def _read_prefix(self) -> int:
         """Read the rank; return where the message begins."""
         prefix = None if _AT_START.match(self.text) else _PREFIX.match(self.text)
         head = prefix.end() if prefix else 0
@@ -387,57 +375,47 @@ class _Line:
         rank = _RANK.match(self.text)
         rank = rank if rank and rank.end() <= head else _RANK_WITHIN.search(self.text, head)
         if rank is not None:
-            self._take_groups(rank, position, 0)
-            self.rank = int(next(text for text in reversed(rank.groups()) if text))
+            self._take_groups(rank, 0)
+            self.rank = int(rank[rank.lastindex or 0])
         # The prefix is no part of the first name.
-        first = next((index for index, start in enumerate(self.starts) if start >= head), len(self.starts))
-        end = self.starts[first] if first < len(self.starts) else len(self.text)
+        first = bisect_left(self.starts, head)
+        end = [*self.starts, len(self.text)][first]
         self.texts[first] = " " + self.text[max(head, end - len(self.texts[first])) : end]
         return head
 
-    def _read_position(self, position: dict[str, Source], head: int) -> tuple[str | None, bool, bool]:
-        """Read what the table of formats finds.
-
-        Returns:
-            the text before a progress bar, whether there is none because the line is a download, and whether the rate
-            is in seconds a step.
-        """
-        message = self.text[head:]
-        bar, inverse = None, False
+    def _read_position(self, message: str, head: int) -> None:
+        """Read what the table of formats finds in the message, which begins at ``head``."""
         for row, pattern in _ROWS:
             match = pattern.search(message)
             if match is None:
                 continue
-            found = match.groupdict()
-            if any(_group(name) in position for name, text in found.items() if text is not None):
+            found = {name: text for name, text in match.groupdict().items() if text is not None}
+            if any(_group(name) in self.position for name in found):
                 continue
-            self._take_groups(match, position, head)
-            end = match.start("rest") if found.get("rest") is not None else match.end()
-            self._take_span(head + match.start(), head + end)
-            per = found.get("per") or ""
-            if per in ("B/s", "iB/s") or found.get("unit") in ("B", "iB"):
-                return None, True, False
-            inverse = inverse or per.startswith("s/")
+            self._take_groups(match, head)
+            self._take_span(head + match.start(), head + (match.start("rest") if "rest" in found else match.end()))
+            per = found.get("per", "")
+            self._is_download |= per in ("B/s", "iB/s") or found.get("unit") in ("B", "iB")
+            self._has_inverse_rate |= per.startswith("s/")
+            self._has_run_total |= row is RUN_TOTAL
             if row in BARS:
-                bar = re.sub(r"\d+", "#", message[: match.start()].strip(f" :|{FILL}"))
-            self._has_run_total = self._has_run_total or row is RUN_TOTAL
-        return bar, False, inverse
+                self.bar = re.sub(r"\d+", "#", message[: match.start()].strip(f" :|{FILL}"))
 
-    def _take_groups(self, match: re.Match[str], position: dict[str, Source], head: int) -> None:
+    def _take_groups(self, match: re.Match[str], head: int) -> None:
         for name, text in match.groupdict().items():
             start = match.start(name) + head
             if text is not None and _group(name) in (*POSITION, "rank") and start in self.starts:
                 index = self.starts.index(start)
                 self.taken.add(index)
-                position[_group(name)] = Source(index, _SCALES.get(text[-1], 1.0))
+                self.position[_group(name)] = Source(index, _SCALES.get(text[-1], 1.0))
 
     def _take_span(self, start: int, end: int) -> None:
         """Let no number of a part of the line be a metric."""
         self.taken.update(index for index, at in enumerate(self.starts) if start <= at < end)
 
-    def _values(self, is_anchored: bool) -> Iterator[ValueSource]:
-        """Yield the metrics, each name once."""
-        seen: set[str] = set()
+    def _values(self, is_anchored: bool) -> dict[str, Source]:
+        """Return the metrics; of those of one name the first."""
+        values: dict[str, Source] = {}
         is_eval = False
         for index, text in enumerate(self.texts[:-1]):
             for label in _SECTION.findall(text):
@@ -446,18 +424,16 @@ class _Line:
                 continue
             name = self._name(index, is_anchored)
             unit = self._unit(index)
-            word = unit[1] if unit else ""
+            word = unit.lstrip()
             if not name and is_anchored and word in _NAMES_OF_UNITS:
                 name = word
             if not name or self._is_denied(name, is_anchored) or self._is_joined(index, unit):
                 continue
             if word == "ms" and not name.endswith("ms"):
                 name += "_ms"
-            name = eval_name(name) if is_eval else name
-            if name not in seen:
-                seen.add(name)
-                scale = _SCALES.get(word, 1.0) if "mem" not in name else 1.0
-                yield ValueSource(name, index, scale, unit[0] if unit else "")
+            scale = _SCALES.get(word, 1.0) if "mem" not in name else 1.0
+            values.setdefault(eval_name(name) if is_eval else name, Source(index, scale, unit))
+        return values
 
     def _is_denied(self, name: str, is_anchored: bool) -> bool:
         if name in self._denied or name in self._known:
@@ -466,17 +442,19 @@ class _Line:
             return True
         return not is_anchored and _DENIED_ALONE.match(name) is not None
 
-    def _unit(self, index: int) -> re.Match[str] | None:
+    def _unit(self, index: int) -> str:
         """Return the unit after a number; in `lr 3e-4 tok/s 51,234` it is the name of the next number."""
         text = self.texts[index + 1]
         unit = _UNIT.match(text)
         is_last = index + 1 == len(self.starts)
-        return unit if unit is not None and (is_last or unit[1] == "%" or text[unit.end() :].strip()) else None
+        if unit is None or not (is_last or unit[1] == "%" or text[unit.end() :].strip()):
+            return ""
+        return unit[0]
 
-    def _is_joined(self, index: int, unit: re.Match[str] | None) -> bool:
+    def _is_joined(self, index: int, unit: str) -> bool:
         """Return whether a number is part of a time, a date, a ratio, a version or an address."""
-        rest = self.texts[index + 1][unit.end() if unit else 0 :]
-        if unit is not None:
+        rest = self.texts[index + 1].removeprefix(unit)
+        if unit:
             return rest[:1] in ("/", ":") and rest[1:2].isalnum()
         if rest[:1] == ")" and _IN_CODE.search(self.texts[index]):
             return True
@@ -489,8 +467,8 @@ class _Line:
         text = self.texts[index]
         if index and _ENDS_WITH_NUMBER.match(text):
             text = _MARK.join(self.texts[max(0, index - 2) : index + 1])
-        elif index and (unit := self._unit(index - 1)) is not None:
-            text = text[unit.end() :]
+        elif index:
+            text = text.removeprefix(self._unit(index - 1))
         separator = _SEPARATOR.search(text, max(0, len(text) - _LONGEST_GAP))
         if separator is None:
             return ""
@@ -509,6 +487,13 @@ def _bare_name(before: str, is_anchored: bool) -> str:
     known = next((name for name in (" ".join(words), *words[-1:]) if _BARE.match(name)), "")
     alone = _ALONE.search(before) if is_anchored and not known else None
     return alone[1] if alone else known
+
+
+def _box_row(name: str) -> Shape:
+    """Read a row of a box table, as Stable-Baselines3 prints: `|    ep_len_mean  | 22.9 |`."""
+    if name == _STEP_ROW:
+        return Shape({"step": Source(0)}, is_box=True)
+    return NOTHING if _DENIED.fullmatch(name) else Shape({}, ((name, Source(0)),), is_anchored=True, is_box=True)
 
 
 def _group(name: str) -> str:

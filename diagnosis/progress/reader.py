@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -78,9 +78,7 @@ class ActivityReader(BackgroundThread):
         logs: the logs of its replicas.
         place: tells where its metric files may be; called once, in the thread.
         on_change: called in the thread when something changed; not again before `acknowledge`.
-        denied: names that are no metrics.
-        known: names that are metrics wherever they stand.
-        patterns: regular expressions for further lines, see `user_format`.
+        tracker: takes in the lines; a new one if None.
         now: tells the time (seconds since the epoch).
         measure: measures how many processor cores each replica uses, see `CpuMeter`.
     """
@@ -91,9 +89,7 @@ class ActivityReader(BackgroundThread):
         logs: Sequence[ReplicaLog],
         place: Callable[[], JobPlace],
         on_change: Callable[[], object],
-        denied: Collection[str] = (),
-        known: Collection[str] = (),
-        patterns: Collection[str] = (),
+        tracker: ProgressTracker | None = None,
         now: Callable[[], float] = time.time,
         measure: Callable[[], Collection[float]] = tuple,
     ) -> None:
@@ -104,7 +100,7 @@ class ActivityReader(BackgroundThread):
         """Whether the job has ended: nothing is said of its pace then."""
         self.cpu = CpuMeter(measure)
         self._find_place = place
-        self._tracker = ProgressTracker(denied, known, patterns, is_bounded=True)
+        self._tracker = tracker or ProgressTracker(is_bounded=True)
         self._now = now
         self.latest = Activity()
         """What the job was doing when it was last looked at; replaced, never changed."""
@@ -136,7 +132,9 @@ class ActivityReader(BackgroundThread):
             more = self._read_log(blocks)
             self._job.is_current = not more and blocks.caught_up
             if more_in_files or files.is_due():
-                more_in_files = self._job.read_files(self._job.find_files() if finds.is_due() else ())
+                if finds.is_due():
+                    self._job.find_files()
+                more_in_files = self._job.files.poll()
                 more = more or more_in_files
             if not more:
                 self._job.is_read = True
@@ -153,7 +151,7 @@ class ActivityReader(BackgroundThread):
         """Read what was printed since; return whether there is more."""
         found, more = blocks.poll()
         for block in found:
-            self._job.feed(block)
+            self._tracker.feed(*block)
             self._job.size = blocks.size
             # Once it has caught up, what is known between two blocks is that of an earlier time.
             if not self._job.is_current:
@@ -185,28 +183,27 @@ def read_activity(
     handle: str,
     logs: Sequence[ReplicaLog],
     place: JobPlace,
+    tracker: ProgressTracker,
     *,
     is_final: bool,
     measure: Callable[[], Collection[float]] = tuple,
-    denied: Collection[str] = (),
-    known: Collection[str] = (),
-    patterns: Collection[str] = (),
 ) -> Activity:
     """Read all of a job's logs and metric files once; see `ActivityReader` for the arguments."""
-    job = JobActivity(handle, place, ProgressTracker(denied, known, patterns), CpuMeter(measure))
+    job = JobActivity(handle, place, tracker, CpuMeter(measure))
     blocks = LogBlocks(logs)
     blocks.connect()
     try:
         deadline = time.monotonic() + _STREAM_TIMEOUT_S
         while not blocks.caught_up and time.monotonic() < deadline:
             time.sleep(_STREAM_INTERVAL_S)
-        _feed_all(blocks, job.feed)
+        for block in _all_blocks(blocks):
+            tracker.feed(*block)
         if not is_final:
             job.ends = _read_ends(logs)
     finally:
         blocks.close()
-    paths = job.find_files()
-    while job.read_files(paths):
+    job.find_files()
+    while job.files.poll():
         pass
     job.is_read = job.is_current = True
     job.save()
@@ -216,50 +213,40 @@ def read_activity(
 def _read_ends(logs: Sequence[ReplicaLog]) -> ProgressTracker:
     """Read the last lines of the logs that are not followed: each replica prints the times of its own work."""
     tracker = ProgressTracker(is_bounded=True)
-    for block in read_ends(not_followed(logs), _END_BYTES):
-        tracker.feed(*block)
-        time.sleep(_PAUSE_S)
+    read_tail(not_followed(logs), tracker, _END_BYTES)
     return tracker
 
 
-def _feed_all(blocks: LogBlocks, feed: Callable[[LogBlock], object]) -> None:
+def _all_blocks(blocks: LogBlocks) -> Iterator[LogBlock]:
     more = True
     while more:
         found, more = blocks.poll()
-        for block in found:
-            feed(block)
+        yield from found
 
 
-def read_log(
-    path: Path, denied: Collection[str] = (), known: Collection[str] = (), patterns: Collection[str] = ()
-) -> Activity:
-    """Read one log file once; see `ActivityReader` for the names.
-
-    Args:
-        path: a regular file.
-        denied: names that are no metrics.
-        known: names that are metrics wherever they stand.
-        patterns: regular expressions for further lines, see `user_format`.
-    """
-    tracker = ProgressTracker(denied, known, patterns)
+def read_log(path: Path, tracker: ProgressTracker) -> Activity:
+    """Read one log file, a regular file, once."""
     blocks = LogBlocks([ReplicaLog(path.name, 0, stdout=path)])
     try:
-        _feed_all(blocks, lambda block: tracker.feed(block.data, block.time, path.name))
+        for block in _all_blocks(blocks):
+            tracker.feed(block.data, block.time, path.name)
     finally:
         blocks.close()
-    series = {name: metric.copy() for name, metric in tracker.series().items()}
+    series = tracker.series()
     return Activity(tracker.progress(), series, tuple(check_loss(series)), is_read=True)
 
 
-def read_tail(logs: Sequence[ReplicaLog], tracker: ProgressTracker) -> None:
+def read_tail(logs: Sequence[ReplicaLog], tracker: ProgressTracker, most_bytes: int = _TAIL) -> None:
     """Take in the last lines of logs that are files; streams are left out.
 
     Args:
         logs: the replicas' logs.
         tracker: takes them in.
+        most_bytes: the most bytes to read of a log.
     """
-    for block in read_ends(logs, _TAIL):
+    for block in read_ends(logs, most_bytes):
         tracker.feed(*block)
+        time.sleep(_PAUSE_S)
 
 
 def read_timed_tail(logs: Sequence[ReplicaLog], tracker: ProgressTracker) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -112,7 +112,8 @@ class StepCounter:
         self.in_epoch = False
         """Whether step and total count one epoch."""
         self.lines = 0
-        self._offset = 0.0
+        self.offset = 0.0
+        """The steps of earlier epochs."""
 
     def move(self, raw: float, total: float | None, epoch: float | None) -> bool:
         """Take the step of a line; return whether it went back.
@@ -126,17 +127,13 @@ class StepCounter:
         if goes_back:
             was_at_end = self.total is None or self.raw >= 0.9 * self.total
             if epoch is not None or (raw < self.raw / 2 and was_at_end):
-                self._offset += self.total or self.raw
+                self.offset += self.total or self.raw
         self.total, self.in_epoch, self.raw = total or self.total, epoch is not None, raw
         if epoch is not None and total:
-            self._offset = epoch * total
-        self.step = self._offset + raw
+            self.offset = epoch * total
+        self.step = self.offset + raw
         self.lines += 1
         return goes_back
-
-    def leave_epochs(self) -> None:
-        """Take steps for those of the run, since they did not begin anew in another epoch."""
-        self._offset = 0.0
 
 
 class BarState:
@@ -146,8 +143,8 @@ class BarState:
         self.counter: StepCounter | None = None
         """The steps of the bar that counts."""
         self._key: tuple[str, float | None] = "", None
-        self._counters: dict[tuple[str, float | None], StepCounter] = {}
-        self._nested: set[tuple[str, float | None]] = set()
+        # A bar that is nested in the one that counts has none.
+        self._counters: dict[tuple[str, float | None], StepCounter | None] = {}
         self._drawn: tuple[float, list[str]] = -1.0, []
         self._is_same_step = self._is_first = False
 
@@ -160,16 +157,16 @@ class BarState:
             in_epoch: it says that it counts one epoch.
         """
         key = name, total
-        if _SIDE_BAR.search(name) or key in self._nested:
+        if _SIDE_BAR.search(name):
             return None
         if self.counter is not None and key != self._key:
             is_running = self._key[1] is not None and self.counter.raw < self._key[1]
             if is_running and not in_epoch and (total or 0) < (self._key[1] or 0):
-                self._nested.add(key)
-                return None
-        self._key = key
-        self.counter = self._counters.setdefault(key, StepCounter())
-        return self.counter
+                self._counters[key] = None
+        counter = self._counters.setdefault(key, StepCounter())
+        if counter is not None:
+            self._key, self.counter = key, counter
+        return counter
 
     def is_redrawn(self, step: float, total: float | None, printed: list[str]) -> bool:
         """Return whether a state only repeats the values of the state before.
@@ -191,15 +188,15 @@ class BarState:
 class Metric:
     """A metric of one rank: its points, and its last values if it is a time of the rank's own work."""
 
-    def __init__(self, name: str, series: Series | None) -> None:
-        self.series = series
+    def __init__(self, name: str, origin: str) -> None:
+        self.series = Series(name, origin)
         self.times: deque[float] = deque(maxlen=KEPT_TIMES if is_own_time(name) else 0)
-        self.certain_points, self.is_certain = 0, False
+        self.certain_points = 0
         self.is_usual, self._is_core = is_usual(name), is_core(name)
 
     @property
     def varies(self) -> bool:
-        return self.series is not None and (self.series.best_low < self.series.best_high or self.series.gaps > 0)
+        return self.series.best_low < self.series.best_high or self.series.gaps > 0
 
     @property
     def is_result(self) -> bool:
@@ -207,9 +204,9 @@ class Metric:
         return self._is_core and self.varies
 
     def is_shown(self, *, is_training: bool) -> bool:
-        if self.series is None or self.series.points < _FEWEST_POINTS:
+        if self.series.points < _FEWEST_POINTS:
             return False
-        if self.is_certain:
+        if self.certain_points >= _FEWEST_POINTS:
             return True
         fewest = _FEWEST_POINTS if self.is_usual else _FEWEST_UNUSUAL_POINTS
         return is_training and self.varies and self.series.points >= fewest
@@ -253,11 +250,10 @@ class MetricStore:
             metric = self.metrics.get(name) or self._create(name, is_certain=is_certain)
             if metric is None:
                 continue
-            if not metric.is_certain and (is_certain or (in_training and metric.is_usual)):
+            if is_certain or (in_training and metric.is_usual):
                 metric.certain_points += 1
-                metric.is_certain = metric.certain_points >= _FEWEST_POINTS
-            series = metric.series
-            if series is not None:
+            if self.keeps:
+                series = metric.series
                 series.add(series.points if at is None else at, value, time, printed)
             if math.isfinite(value):
                 metric.times.append(value)
@@ -269,17 +265,14 @@ class MetricStore:
         if not self.keeps and not is_own_time(name):
             return None
         self._unusual += is_unusual
-        series = Series(name, f"log of {self._label}") if self.keeps else None
-        metric = self.metrics[name] = Metric(name, series)
+        metric = self.metrics[name] = Metric(name, f"log of {self._label}")
         return metric
 
     def shown(self, *, has_position: bool) -> dict[str, Series]:
         """Return the series that are metrics of a training."""
         is_training = has_position or any(metric.is_result for metric in self.metrics.values())
         return {
-            name: metric.series
-            for name, metric in self.metrics.items()
-            if metric.series is not None and metric.is_shown(is_training=is_training)
+            name: metric.series for name, metric in self.metrics.items() if metric.is_shown(is_training=is_training)
         }
 
 
@@ -330,31 +323,30 @@ class RankLog:
         if shape.is_box:
             self._apply_box(reading, time)
             return
-        at = self.step
         if position or self._in_eval:
             is_eval = shape.is_eval or self._is_in_eval(position)
-            at = self._take_position(reading, time, is_eval=is_eval)
-            if values and "step" in position and self._is_repeated(reading, at):
+            self._take_position(reading, time, is_eval=is_eval)
+            if values and "step" in position and self._is_repeated(reading):
                 return
             if is_eval and not shape.is_eval:
                 values = [(eval_name(name), value, printed) for name, value, printed in values]
         if values:
-            at = self._epoch if at is None else at
+            at = self._epoch if self.step is None else self.step
             in_training = not shape.is_anchored and self.has_position
             self.store.add(values, at, time, is_certain=shape.is_anchored, in_training=in_training)
 
-    def _take_position(self, reading: Reading, time: float, *, is_eval: bool) -> float | None:
-        """Take the position of a line; return the step of its values."""
+    def _take_position(self, reading: Reading, time: float, *, is_eval: bool) -> None:
+        """Take the position of a line."""
         shape, position, _ = reading
         self._left = position.get("left", self._left)
         if "epoch" in position and not is_eval:
             self._take_epoch(position["epoch"], position.get("epochs"), is_alone="step" not in position)
         if shape.bar is not None:
-            return self._take_bar(reading, time)
+            self._take_bar(reading, time)
+            return
         self._rate = position.get("rate", self._rate)
         if "step" in position and not is_eval:
-            self._take_step(self._lines, position, shape.in_epoch, time)
-        return self.step
+            self._take_step(self._lines, reading, time)
 
     @property
     def has_position(self) -> bool:
@@ -406,18 +398,19 @@ class RankLog:
         if self._epochs and epoch >= self._epochs and not self._first_epoch:
             self._epochs = epoch + 1  # `Epoch 0/2` to `Epoch 2/2`
 
-    def _take_step(self, counter: StepCounter, position: dict[str, float], in_epoch: bool, time: float) -> None:
-        before, total = self.step, position.get("total")
+    def _take_step(self, counter: StepCounter, reading: Reading, time: float) -> None:
+        (shape, position, _), before = reading, self.step
+        total = position.get("total")
         if (
             self._is_epoch_above
-            and not in_epoch
+            and not shape.in_epoch
             and self._epoch != self._epoch_of_step
             and position["step"] > counter.raw > 0
         ):
             self._is_epoch_above = False
-            counter.leave_epochs()
+            counter.offset = 0.0
         self._epoch_of_step = self._epoch
-        is_in_epoch = in_epoch or bool(self._is_epoch_above and total)
+        is_in_epoch = shape.in_epoch or bool(self._is_epoch_above and total)
         epoch = max(0.0, (self._epoch or 0.0) - self._first_epoch) if is_in_epoch else None
         went_back = counter.move(position["step"], total, epoch)
         if counter is not self._counter:
@@ -428,38 +421,36 @@ class RankLog:
         if self.step != before and not math.isnan(time):
             self.moments.add(time, self.step or 0.0)
 
-    def _is_repeated(self, reading: Reading, at: float | None) -> bool:
+    def _is_repeated(self, reading: Reading) -> bool:
         """Return whether a bar is drawn again, or another rank, not named in its lines, has printed the same."""
         shape, position, values = reading
         if shape.is_drawn:
             return self._bars.is_redrawn(position["step"], position.get("total"), [text for _, _, text in values])
-        if at != self._printed_at:
-            self._printed_at = at
+        if self.step != self._printed_at:
+            self._printed_at = self.step
             self._printed.clear()
         elif (shape, values) in self._printed:
             return True
         self._printed.append((shape, values))
         return False
 
-    def _take_bar(self, reading: Reading, time: float) -> float | None:
-        """Take the position of a progress bar; return the step of its values."""
+    def _take_bar(self, reading: Reading, time: float) -> None:
+        """Take the position of a progress bar."""
         shape, position, _ = reading
         name, total = shape.bar or "", position.get("total")
         if _EPOCHS_BAR.search(name) and not shape.in_epoch:
             self._epoch, self._epochs, self._first_epoch = position.get("step"), total, 0.0
             self._is_epoch_above = True
-            return self.step
+            return
         counter = self._bars.choose(name, total, in_epoch=shape.in_epoch)
-        if counter is None or "step" not in position:
-            return self.step
-        self._rate = position.get("rate") or self._rate
-        self._take_step(counter, position, shape.in_epoch, time)
-        return self.step
+        if counter is not None and "step" in position:
+            self._rate = position.get("rate") or self._rate
+            self._take_step(counter, reading, time)
 
     def _apply_box(self, reading: Reading, time: float) -> None:
         """Take a row of a box table: its values belong to the step, which is in a later or an earlier row."""
         if "step" in reading.position:
-            self._take_step(self._lines, reading.position, False, time)
+            self._take_step(self._lines, reading, time)
             for value, at in self._box or ():
                 self.store.add([value], self.step, at, is_certain=True)
             self._box = None
@@ -498,8 +489,8 @@ class ProgressTracker:
         self._formats = [user_format(pattern) for pattern in patterns]
         self._needles = compile_needles(tuple(patterns))
         self.lines = LineReader(denied, known, is_bounded=is_bounded)
-        self._tables: dict[str, Table] = {}
-        self._ends: dict[str, bytes] = {}
+        self._tables: defaultdict[str, Table] = defaultdict(Table)
+        self._ends: defaultdict[str, bytes] = defaultdict(bytes)
         self._ranks: dict[tuple[str, int], RankLog] = {}
         self._main: RankLog | None = None
         self.is_excused = False
@@ -542,9 +533,8 @@ class ProgressTracker:
         named = next((found for pattern in self._formats if (found := groups(pattern, line))), None)
         is_certain = named is not None
         if named is None:
-            before = data[max(0, start - HEADER_BYTES) : start] or self._ends.get(replica, b"")
-            table = self._tables.get(replica) or self._tables.setdefault(replica, Table())
-            named = table.read(line, before)
+            before = data[max(0, start - HEADER_BYTES) : start] or self._ends[replica]
+            named = self._tables[replica].read(line, before)
         if named is None:
             return None
         numbers = {
@@ -579,12 +569,10 @@ class ProgressTracker:
         return list(self._ranks.values())
 
     def _rank(self, replica: str, rank: int) -> RankLog:
-        key = (replica, rank)
-        found = self._ranks.get(key)
-        if found is None and len(self._ranks) >= _MOST_RANKS:
-            key, rank = (replica, -1), -1
-            found = self._ranks.get(key)
+        if (replica, rank) not in self._ranks and len(self._ranks) >= _MOST_RANKS:
+            rank = -1
+        found = self._ranks.get((replica, rank))
         if found is None:
             label = replica if rank < 0 else f"{replica} rank {rank}".strip()
-            found = self._ranks[key] = RankLog(label, replica, keeps=len(self._ranks) < _MOST_KEPT_RANKS)
+            found = self._ranks[replica, rank] = RankLog(label, replica, keeps=len(self._ranks) < _MOST_KEPT_RANKS)
         return found

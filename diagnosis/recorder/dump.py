@@ -123,14 +123,14 @@ class _PlainUnpickler(pickle._Unpickler):  # pyrefly: ignore
         raise pickle.UnpicklingError("it asks for an object that it does not contain")
 
 
-def read_dump(path: Path, limit: int = LARGE) -> Dump:
+def read_dump(path: Path) -> Dump:
     """Read a dump from a file.
 
     Raises:
-        DumpError: it cannot be read, is larger than ``limit`` bytes, or is no dump.
+        DumpError: it cannot be read, is larger than 64 MB, or is no dump.
     """
     try:
-        return parse_dump(read_file(path, limit))
+        return parse_dump(read_file(path, LARGE))
     except OSError as error:
         raise DumpError(error.strerror or str(error)) from error
 
@@ -203,11 +203,11 @@ def _collective_of(entry: Any) -> Collective | None:
 def _members_of(config: Any) -> dict[str, frozenset[int]]:
     """Return the ranks of each named group; gloo has one nameless entry, for the group that was made last."""
     members = {}
-    for name, group in config.items() if isinstance(config, dict) else ():
-        if isinstance(group, dict) and _text(group.get("name") or name):
-            ranks = frozenset(_ranks(group.get("ranks")))
-            if ranks:
-                members[_text(group.get("name") or name)] = ranks
+    for key, group in config.items() if isinstance(config, dict) else ():
+        if isinstance(group, dict):
+            name, ranks = _text(group.get("name") or key), frozenset(_ranks(group.get("ranks")))
+            if name and ranks:
+                members[name] = ranks
     return members
 
 

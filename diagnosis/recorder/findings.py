@@ -122,6 +122,20 @@ class _ProcessGroup:
         return next((call for _, call in sorted(self.calls[rank].items()) if not call.is_done), None)
 
 
+class _Wait(NamedTuple):
+    """A collective in which ranks of a group wait.
+
+    Attributes:
+        group: the group.
+        calls: the calls of the ranks that wait, by rank.
+        missing: the ranks that have not reached it.
+    """
+
+    group: _ProcessGroup
+    calls: dict[int, Collective]
+    missing: set[int]
+
+
 def find(dumps: Mapping[int, Dump], world_size: int = 0, is_one_host: bool = True) -> list[Finding]:
     """Return the findings in the dumps of all ranks, the likeliest cause first.
 
@@ -146,16 +160,15 @@ def rank_positions(dumps: Mapping[int, Dump], finding: Finding, world_size: int 
         finding: a finding in them.
         world_size: the number of ranks; 0 for that of the dumps.
     """
-    alike: dict[tuple[object, ...], list[tuple[int, Collective]]] = {}
+    alike: dict[tuple[object, ...], dict[int, Collective]] = {}
     group = finding.collective.group if finding.collective else ""
     for rank, dump in dumps.items():
         if dump.collectives:
             pending = [call for call in dump.collectives if not call.is_done]
-            waits = next((call for call in pending if call.group == group), next(iter(pending), None))
-            call = waits or dump.collectives[-1]
+            call = [*(call for call in pending if call.group == group), *pending, dump.collectives[-1]][0]
             key = rank in finding.blocking, call.is_done, call.group, call.seq, _signature(call), call.state
-            alike.setdefault(key, []).append((rank, call))
-    found = [_position(dict(members), bool(key[0])) for key, members in alike.items()]
+            alike.setdefault(key, {})[rank] = call
+    found = [_position(calls, bool(key[0])) for key, calls in alike.items()]
     found.sort(key=lambda position: (not position.is_blocking, -len(position.ranks), position.ranks))
     known = {rank for position in found for rank in position.ranks}
     unknown = tuple(rank for rank in range(world_size) if rank not in known)
@@ -163,11 +176,8 @@ def rank_positions(dumps: Mapping[int, Dump], finding: Finding, world_size: int 
 
 
 def _position(calls: Mapping[int, Collective], is_blocking: bool = False) -> RankPosition:
-    return RankPosition(tuple(sorted(calls)), calls[min(calls)], _since(calls), is_blocking)
-
-
-def _since(calls: Mapping[int, Collective]) -> int:
-    return min(call.created_ns for call in calls.values())
+    since_ns = min(call.created_ns for call in calls.values())
+    return RankPosition(tuple(sorted(calls)), calls[min(calls)], since_ns, is_blocking)
 
 
 def _process_groups(dumps: Mapping[int, Dump], world_size: int) -> list[_ProcessGroup]:
@@ -210,57 +220,57 @@ def _mismatches(group: _ProcessGroup) -> Iterable[Finding]:
         odd = {rank: call for rank, call in here.items() if rank not in usual}
         blocking = tuple(sorted(odd)) if len(usual) > len(second) else ()
         positions = [_position(calls, bool(blocking)) for calls in ranks.values() if calls is not usual]
-        yield Finding(
-            "mismatch", blocking, tuple(sorted(usual)), usual[next(iter(usual))], _since(here),
-            (*positions, _position(usual)),
-        )  # fmt: skip
+        others = _position(usual)
+        positions.append(others)
+        yield Finding("mismatch", blocking, others.ranks, others.collective, _position(here).since_ns, tuple(positions))
         return
 
 
 def _blocked(groups: list[_ProcessGroup]) -> list[Finding]:
     """Find the missing ranks where others wait; a rank that itself waits in another group blocks nobody."""
-    stuck: list[tuple[_ProcessGroup, dict[int, Collective], set[int]]] = []
+    stuck: list[_Wait] = []
     for group in groups:
         waits = {rank: call for rank in group.calls if (call := group.waiting(rank)) is not None}
         if waits:
             seq = min(call.seq for call in waits.values())
             here = {rank: call for rank, call in waits.items() if call.seq == seq}
-            stuck.append((group, here, {rank for rank in group.calls if group.last(rank) < seq}))
-    waiting = {rank for _, here, _ in stuck for rank in here}
+            stuck.append(_Wait(group, here, {rank for rank in group.calls if group.last(rank) < seq}))
+    waiting = {rank for wait in stuck for rank in wait.calls}
     found, chained = [], []
-    for group, here, missing in stuck:
-        if missing - waiting:
-            found.append(_missing(group, here, missing - waiting))
-        elif missing or not group.has_members:
-            chained.append((group, here))
+    for wait in stuck:
+        if wait.missing - waiting:
+            found.append(_missing(wait, wait.missing - waiting))
+        elif wait.missing or not wait.group.has_members:
+            chained.append(wait)
         else:
-            found.append(_not_completed(group, here))
+            found.append(_not_completed(wait))
     if chained and not any(finding.kind == "missing" for finding in found):
         found.insert(0, _crossed(chained))
     return sorted(found, key=lambda finding: (finding.kind in ("sources", "stuck", "unseen"), -len(finding.waiting)))
 
 
-def _missing(group: _ProcessGroup, here: Mapping[int, Collective], missing: set[int]) -> Finding:
-    blocking = tuple(sorted(missing))
-    calls = group.calls[blocking[0]]
+def _missing(wait: _Wait, missing: set[int]) -> Finding:
+    blocking, waits = tuple(sorted(missing)), _position(wait.calls)
+    calls = wait.group.calls[blocking[0]]
     last = (RankPosition(blocking, calls[max(calls)]),) if len(blocking) == 1 and calls else ()
-    return Finding("missing", blocking, tuple(sorted(here)), here[min(here)], _since(here), last)
+    return Finding("missing", blocking, waits.ranks, waits.collective, waits.since_ns, last)
 
 
-def _not_completed(group: _ProcessGroup, here: Mapping[int, Collective]) -> Finding:
-    call = here[min(here)]
+def _not_completed(wait: _Wait) -> Finding:
+    waits, group = _position(wait.calls), wait.group
     unseen = group.members - group.calls.keys()
-    kind: Kind = "unseen" if unseen else "sources" if _ROOTED.fullmatch(call.op) else "stuck"
-    others = unseen or group.calls.keys() - here.keys()
-    return Finding(kind, (), tuple(sorted(here)), call, _since(here), others=tuple(sorted(others)))
+    is_rooted = _ROOTED.fullmatch(wait.calls[min(wait.calls)].op)
+    kind: Kind = "unseen" if unseen else "sources" if is_rooted else "stuck"
+    others = tuple(sorted(unseen or group.calls.keys() - wait.calls.keys()))
+    return Finding(kind, (), waits.ranks, waits.collective, waits.since_ns, others=others)
 
 
-def _crossed(chained: list[tuple[_ProcessGroup, dict[int, Collective]]]) -> Finding:
+def _crossed(chained: list[_Wait]) -> Finding:
     """Return the finding for ranks that wait for each other in different groups."""
     # Ranks in the default group wait for the crossed ones, unless all groups are within it.
-    inner = [here for group, here in chained if group.description != DEFAULT_GROUP] or [here for _, here in chained]
-    ranks = tuple(sorted({rank for here in inner for rank in here}))
-    positions = tuple(map(_position, inner))
+    inner = [wait for wait in chained if wait.group.description != DEFAULT_GROUP] or chained
+    ranks = tuple(sorted({rank for wait in inner for rank in wait.calls}))
+    positions = tuple(_position(wait.calls) for wait in inner)
     since_ns = min(position.since_ns for position in positions)
     return Finding("crossed", ranks, ranks, positions[0].collective, since_ns, positions)
 

@@ -25,6 +25,7 @@ from .protocol import MAX_RANK, parse_lines, parse_snapshot
 from .snapshot import ReplicaReply, StackSnapshot
 
 if TYPE_CHECKING:
+    from ...backends.job import Job
     from ...backends.runner import Runner
     from ...backends.types import DescribeAppResponse
 
@@ -36,7 +37,7 @@ _PYTHONS = ("python3", "python")
 
 
 def take_snapshot(
-    runner: Runner, handle: str, *, role: str = "", native: bool = False, recorder: bool = True, stop: bool = True
+    runner: Runner, handle: str, *, role: str = "", native: bool = False, stop: bool = True
 ) -> StackSnapshot:
     """Read the stacks and flight recorders of all ranks of a job.
 
@@ -45,7 +46,6 @@ def take_snapshot(
         handle: the job.
         role: the role; empty for the first one.
         native: read frames of C and C++, too, which stops each rank for seconds.
-        recorder: read the flight recorders.
         stop: use py-spy, which stops each process for some milliseconds.
 
     Raises:
@@ -72,7 +72,7 @@ def take_snapshot(
         raise SchedulerError(
             f"{job.scheduler_name} runs no commands beside its jobs: their stacks cannot be read from here"
         )
-    argument = json.dumps({"native": native, "recorder": recorder, "stop": stop})
+    argument = json.dumps({"native": native, "stop": stop})
     timeout_s = NATIVE_TIMEOUT_S if native else TIMEOUT_S
     ended = [status for status in statuses[role] if described.has_ended or is_terminal(status.state)]
     replies = {
@@ -82,7 +82,7 @@ def take_snapshot(
         for status in ended
     }
     replies |= ask_replicas(
-        lambda k: _ask(runner, handle, role, k, argument, timeout_s),
+        lambda k: _ask(job, role, k, argument, timeout_s),
         [status for status in statuses[role] if status.id not in replies],
         once_a_node=scheduler.runs_once_per_node,
     )
@@ -92,7 +92,7 @@ def take_snapshot(
         handle,
         role,
         [replies[number] for number in sorted(replies)],
-        recorded=_recorded_dumps(described, role) if recorder else {},
+        recorded=_recorded_dumps(described, role),
         at=at,
         seconds=time.monotonic() - began,
         other_roles=tuple(other for other in statuses if other != role),
@@ -147,12 +147,12 @@ def _recorded_dumps(described: DescribeAppResponse, role: str) -> dict[int, Dump
     return found
 
 
-def _ask(runner: Runner, handle: str, role: str, k: int, argument: str, timeout_s: float) -> ReplicaReply:
+def _ask(job: Job, role: str, k: int, argument: str, timeout_s: float) -> ReplicaReply:
     """Run the probe beside one replica."""
     for python in _PYTHONS:
         argv = [python, "-I", "-S", "-c", _program(), argument]
         try:
-            output = runner.job(handle).run_beside(role, k, argv, timeout_s)
+            output = job.run_beside(role, k, argv, timeout_s)
         except (TorchXTuiError, ValueError, NotImplementedError) as error:
             if python != _PYTHONS[-1] and python in str(error):
                 continue

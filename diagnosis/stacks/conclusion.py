@@ -58,7 +58,7 @@ def conclude(
         earlier: a snapshot of the same job some seconds before; without one, `StackSnapshot.pace` counts.
         errors: the last error of each rank that has ended.
     """
-    groups = group_ranks(rank_states(snapshot))
+    groups, errors = group_ranks(rank_states(snapshot)), errors or {}
     pace = compare(snapshot, earlier) if earlier is not None else snapshot.pace
     is_long = is_held_up(snapshot, earlier, pace)
     is_one_host = len({stack.host for stack in snapshot.ranks.values()}) <= 1
@@ -73,10 +73,10 @@ def conclude(
         return text.describe_finding(finding, is_live=is_live, is_one_host=is_one_host)
 
     if all(reply.has_ended for reply in snapshot.replies):
-        sentence, blocking = _all_ended(snapshot, finding, errors or {}, describe(finding) if finding else "")
+        sentence, blocking = _all_ended(snapshot, finding, errors, describe(finding) if finding else "")
     elif snapshot.exited:
         mismatch = describe(finding) if finding and finding.kind == "mismatch" else ""
-        sentence, blocking = _some_ended(snapshot, groups, errors or {}, mismatch)
+        sentence, blocking = _some_ended(snapshot, groups, errors, mismatch)
     elif not is_live and finding and finding.kind != "unseen":
         sentence, blocking = describe(finding), finding.blocking
     elif not is_live:
@@ -127,7 +127,7 @@ def _some_ended(
     snapshot: StackSnapshot, groups: list[RankGroup], errors: Mapping[int, ReadError], mismatch: str
 ) -> tuple[str, tuple[int, ...]]:
     """Conclude for a job of which some ranks have ended: the first one to fail blocks the others."""
-    ends = {rank: reply for rank, reply in snapshot.exited.items() if reply is not None}
+    ends = snapshot.ends
     has_failed = any(reply.signal or reply.exit_code for reply in ends.values())
     running = [group for group in groups if group.activity is not RankActivity.EXITED]
     # At the normal end of a job, the last ranks do not wait for those that have ended.
@@ -146,7 +146,7 @@ def _all_ended(
     snapshot: StackSnapshot, finding: Finding | None, errors: Mapping[int, ReadError], described: str
 ) -> tuple[str, tuple[int, ...]]:
     """Conclude for a job that has ended: from the recorders of its failure, or from its ranks' ends and errors."""
-    ends = {rank: reply for rank, reply in snapshot.exited.items() if reply is not None}
+    ends = snapshot.ends
     own = {rank: error.text for rank, error in errors.items() if not error.kind.is_consequence}
     if finding and finding.blocking and finding.kind in ("mismatch", "missing", "crossed", "p2p"):
         return text.with_error(described, next((own[k] for k in finding.blocking if k in own), "")), finding.blocking

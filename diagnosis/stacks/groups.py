@@ -7,6 +7,7 @@ wait, the few are healthy.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -79,6 +80,11 @@ class RankState:
     has_exited: bool = False
     source: str = ""
 
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        """The frames of the main thread, innermost first; empty if it was not read."""
+        return main_frames(self.threads)
+
 
 @dataclass(frozen=True)
 class RankGroup:
@@ -113,25 +119,23 @@ def rank_states(snapshot: StackSnapshot) -> dict[int, RankState]:
 
 def group_ranks(states: Mapping[int, RankState]) -> list[RankGroup]:
     """Group ranks: exited ones first, then those that do not wait, then those that wait; small groups first."""
-    groups: dict[tuple[object, ...], list[int]] = {}
+    groups: dict[tuple[RankActivity, object], list[int]] = {}
     for rank, state in sorted(states.items()):
-        frames = main_frames(state.threads)
-        activity = _activity(state, frames)
-        groups.setdefault((activity, *_key(activity, frames)), []).append(rank)
+        activity = _activity(state)
+        groups.setdefault((activity, _key(activity, state.frames)), []).append(rank)
     order = list(RankActivity)
-    made = [_make_group(tuple(ranks), states[ranks[0]]) for ranks in groups.values()]
+    made = [_make_group(activity, tuple(ranks), states[ranks[0]]) for (activity, _), ranks in groups.items()]
     return sorted(made, key=lambda group: (order.index(group.activity), len(group.ranks), group.ranks))
 
 
-def _make_group(ranks: tuple[int, ...], state: RankState) -> RankGroup:
-    frames = main_frames(state.threads)
-    activity = _activity(state, frames)
+def _make_group(activity: RankActivity, ranks: tuple[int, ...], state: RankState) -> RankGroup:
+    frames = state.frames
     return RankGroup(
         activity,
         ranks,
         frames,
         _nearest_frame(frames),
-        _waiting_function(frames, state.source) if activity is RankActivity.WAITS else "",
+        _waiting_function(state) if activity is RankActivity.WAITS else "",
         state.waits_for if activity is RankActivity.HELD else "",
         find_wait(frames, state.source, state.waits_for) if activity is RankActivity.ELSEWHERE else None,
     )
@@ -150,11 +154,12 @@ def outliers(groups: Sequence[RankGroup]) -> tuple[int, ...]:
     return ()
 
 
-def _activity(state: RankState, frames: tuple[Frame, ...]) -> RankActivity:
+def _activity(state: RankState) -> RankActivity:
     if state.has_exited:
         return RankActivity.EXITED
     if state.state in ("T", "t"):
         return RankActivity.STOPPED
+    frames = state.frames
     if not frames:
         return RankActivity.HELD if state.state == "D" else RankActivity.UNREAD
     calls = _calls(frames)
@@ -199,9 +204,9 @@ def _calls(frames: tuple[Frame, ...]) -> list[Frame]:
     return [frame for frame in frames if not _WRAPPER.search(frame.function)]
 
 
-def _key(activity: RankActivity, frames: tuple[Frame, ...]) -> tuple[object, ...]:
+def _key(activity: RankActivity, frames: tuple[Frame, ...]) -> object:
     if activity in (RankActivity.WAITS, RankActivity.ASYNC):
-        return (_nearest_frame(frames),)
+        return _nearest_frame(frames)
     return tuple((frame.function, frame.file, 0 if frame.is_library else frame.line) for frame in _calls(frames))
 
 
@@ -209,15 +214,13 @@ def _nearest_frame(frames: tuple[Frame, ...]) -> Frame | None:
     return user_frame(frames) or next(iter(frames), None)
 
 
-def _waiting_function(frames: tuple[Frame, ...], source: str) -> str:
+def _waiting_function(state: RankState) -> str:
     """Return the function that the user called to wait: the outermost known one of a library."""
-    if not frames[0].is_library:
-        found = _WAITS_IN_C.search(source)
-        return STORE_KEY if _STORE.search(source) else f"{found[1]}()" if found else ""
+    if not state.frames[0].is_library:
+        found = _WAITS_IN_C.search(state.source)
+        return STORE_KEY if _STORE.search(state.source) else f"{found[1]}()" if found else ""
     name = ""
-    for frame in frames:
-        if not frame.is_library:
-            break
+    for frame in itertools.takewhile(lambda frame: frame.is_library, state.frames):
         if _WAITS.search(frame.function) and not _WRAPPER.search(frame.function):
             name = frame.function.rpartition(".")[2]
     return "backward" if name == "_engine_run_backward" else name

@@ -1,6 +1,6 @@
 """Reads the stacks and flight recorders of the ranks on this machine, where they run (see ``RunsCommands``).
 
-    python3 -I -S -c SOURCE '{"recorder": true, "native": false}'
+    python3 -I -S -c SOURCE '{"stop": true, "native": false}'
 
 prints JSON objects, one per line, which `protocol.py` parses. It needs Python 3.6 and nothing else. It reads each rank
 through PyTorch's worker server on its unix socket, or else through py-spy.
@@ -26,9 +26,6 @@ MAX_SOURCES = 40
 SOURCE_LINES = 4  # before and after the line of a frame
 THREADS = 8
 ANSWER_S, PYSPY_S, NATIVE_S, DUMP_S = 4.0, 10.0, 60.0, 3.0
-VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "TORCHX_TUI_INSIGHT",
-             "TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_PIPE_FILE",
-             "SLURM_JOB_ID", "PATH")  # fmt: skip
 LOCK = threading.Lock()
 
 
@@ -42,22 +39,10 @@ def put(**fields):
 def read(path, limit=1 << 20):
     """Return the beginning of a regular file; empty if it cannot be read."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK | os.O_NOCTTY)) as file:
+            return file.read(limit) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
     except (OSError, ValueError):
         return b""
-    parts, size = [], 0
-    try:
-        while stat.S_ISREG(os.fstat(descriptor).st_mode) and size < limit:
-            part = os.read(descriptor, min(1 << 20, limit - size))
-            if not part:
-                break
-            parts.append(part)
-            size += len(part)
-    except OSError:
-        pass
-    finally:
-        os.close(descriptor)
-    return b"".join(parts)
 
 
 # ---- Processes
@@ -78,11 +63,8 @@ class Process:
 
     def read_details(self):
         """Read the environment, the program and the command line."""
-        for item in read("/proc/%d/environ" % self.pid, 4 << 20).split(b"\0"):
-            key, _, value = item.partition(b"=")
-            key = key.decode("utf-8", "replace")
-            if key in VARIABLES:
-                self.env[key] = value.decode("utf-8", "surrogateescape")
+        text = read("/proc/%d/environ" % self.pid, 4 << 20).decode("utf-8", "surrogateescape")
+        self.env = {key: value for key, _, value in (item.partition("=") for item in text.split("\0"))}
         try:
             self.program = os.path.basename(os.readlink("/proc/%d/exe" % self.pid))
         except OSError:
@@ -93,22 +75,15 @@ class Process:
             re.match(r"python|pypy", self.program or os.path.basename((self.command or [""])[0])) is not None
         )
 
-    @property
-    def rank_pair(self):
-        """Its rank, and its rank on this machine."""
-        return self.env.get("RANK"), self.env.get("LOCAL_RANK")
-
     def waits_for(self):
         """Return the kernel function in which the process waits; empty if unknown."""
         text = read("/proc/%d/wchan" % self.pid, 200).decode("ascii", "replace").strip()
         return "" if text == "0" else text
 
     def status(self, field):
-        """Return a field of /proc/PID/status, see proc_pid_status(5)."""
-        for line in read("/proc/%d/status" % self.pid, 1 << 16).decode("ascii", "replace").splitlines():
-            if line.startswith(field + ":"):
-                return line.partition(":")[2].strip()
-        return ""
+        """Return a number of /proc/PID/status, see proc_pid_status(5); 0 if it is not there."""
+        found = re.search(r"^%s:\s*(\w+)" % field, read("/proc/%d/status" % self.pid).decode("ascii", "replace"), re.M)
+        return found.group(1) if found else "0"
 
 
 def all_processes():
@@ -128,12 +103,11 @@ def all_processes():
 
 def below(process):
     """Return a process and its descendants."""
-    found, left = [], [process]
-    while left and len(found) < MAX_PROCESSES:
-        item = left.pop(0)
-        found.append(item)
-        left += item.children
-    return found
+    found = [process]
+    for item in found:
+        if len(found) < MAX_PROCESSES:
+            found += item.children
+    return found[:MAX_PROCESSES]
 
 
 def job_processes(table):
@@ -158,22 +132,14 @@ def job_processes(table):
 
 def find_ranks(processes):
     """Return the main process of each rank: forks share its environment, and launchers may have a rank, too."""
-    ranks = [item for item in processes if item.is_python and item.env.get("RANK", "").isdigit()]
-    inside = {item.pid for item in ranks}
-    launchers = {
-        item.pid for item in ranks if any(c.rank_pair != item.rank_pair and c.pid in inside for c in below(item)[1:])
-    }
-    chosen = []
-    for item in ranks:
-        above = [other for other in ranks if item.pid != other.pid and item in below(other)]
-        if item.pid not in launchers and not any(other.pid not in launchers for other in above):
-            chosen.append(item)
-    if chosen:
-        return chosen
-    # A job without ranks: one process, or several independent ones.
     pythons = [item for item in processes if item.is_python]
+    ranks = {item: (item.env["RANK"], item.env.get("LOCAL_RANK"))
+             for item in pythons if item.env.get("RANK", "").isdigit()}  # fmt: skip
+    workers = [item for item in ranks if all(ranks.get(child, ranks[item]) == ranks[item] for child in below(item))]
+    forks = {child for item in workers for child in below(item)[1:]}
+    # A job without ranks: one process, or several independent ones.
     pids = {item.pid for item in pythons}
-    return [item for item in pythons if item.parent not in pids]
+    return [item for item in workers if item not in forks] or [item for item in pythons if item.parent not in pids]
 
 
 # ---- The ways
@@ -270,9 +236,9 @@ def refused(process, text):
     line = (text.strip().splitlines() or ["it failed"])[0][:200]
     if not re.search(r"[Pp]ermission|not permitted|os error (1|13)\b", text):
         return line
-    owner = (process.status("Uid").split() or ["?"])[0]
+    owner = process.status("Uid")
     scope = read("/proc/sys/kernel/yama/ptrace_scope", 10).strip()
-    has_right = int(Process(os.getpid()).status("CapEff") or "0", 16) >> 19 & 1
+    has_right = int(Process(os.getpid()).status("CapEff"), 16) >> 19 & 1
     if owner != str(os.geteuid()) and not has_right:
         return "not allowed: the process belongs to user %s: run as that user, or as root with CAP_SYS_PTRACE" % owner
     if scope not in (b"", b"0") and not has_right:
@@ -325,27 +291,19 @@ def read_recorder(process):
 
 def start_of(process):
     """Return the earliest possible start of a process, in seconds since the epoch."""
-    for line in read("/proc/stat", 4 << 20).decode("ascii", "replace").splitlines():
-        if line.startswith("btime"):
-            return int(line.split()[1]) + process.started_ticks / os.sysconf("SC_CLK_TCK") - 1
-    return 0.0
+    booted = re.search(rb"^btime (\d+)", read("/proc/stat", 4 << 20), re.M)
+    return int(booted.group(1)) + process.started_ticks / os.sysconf("SC_CLK_TCK") - 1 if booted else 0.0
 
 
 def ask_pipe(path):
     """Ask NCCL's watchdog for a dump; return whether it listens."""
     try:
-        if not stat.S_ISFIFO(os.stat(path).st_mode):
-            return False
-        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        if stat.S_ISFIFO(os.stat(path).st_mode):
+            with open(path, "wb", 0, opener=lambda name, _: os.open(name, os.O_WRONLY | os.O_NONBLOCK)) as pipe:
+                return pipe.write(b"1\n") is not None
     except OSError:
-        return False
-    try:
-        os.write(descriptor, b"1\n")
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
+        pass
+    return False
 
 
 # ---- Sources
@@ -363,12 +321,11 @@ def frames_of(found):
 def put_sources(wanted):
     """Print the source lines around the user's frames."""
     for (path, folder), numbers in list(wanted.items())[:MAX_SOURCES]:
-        lines = read(os.path.join(folder, path), 4 << 20).decode("utf-8", "replace").splitlines()
+        lines = [""] + read(os.path.join(folder, path), 4 << 20).decode("utf-8", "replace").splitlines()
         kept = {}
         for number in sorted(numbers)[:20]:
-            for at in range(max(1, number - SOURCE_LINES), number + SOURCE_LINES + 1):
-                if at <= len(lines):
-                    kept[at] = lines[at - 1][:300]
+            for at in range(max(1, number - SOURCE_LINES), min(number + SOURCE_LINES + 1, len(lines))):
+                kept[at] = lines[at][:300]
         if kept:
             put(kind="source", file=path, lines=kept)
 
@@ -409,7 +366,7 @@ def main():
     children = [(c, rank) for rank in ranks for c in below(rank)[1:] if c.pid not in mains and hasattr(c, "program")]
     with ThreadPoolExecutor(THREADS) as pool:
         work = [pool.submit(report, item, item, True) for item in ranks]
-        if options.get("recorder", True) and not native:
+        if not native:
             work += [pool.submit(report_recorder, item) for item in ranks if "RANK" in item.env]
         work += [pool.submit(report, c, rank, False) for c, rank in children]
     for each in work:

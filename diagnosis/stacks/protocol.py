@@ -11,6 +11,7 @@ from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields
+from types import MappingProxyType
 from typing import Any
 
 from ...base.typed_data import convert
@@ -41,7 +42,7 @@ def parse_snapshot(
     role: str,
     replies: Sequence[ReplicaReply],
     *,
-    recorded: Mapping[int, Dump] | None = None,
+    recorded: Mapping[int, Dump] = MappingProxyType({}),
     has_recorders: bool = True,
     **others: Any,
 ) -> StackSnapshot:
@@ -81,8 +82,8 @@ def parse_snapshot(
             texts = {int(n): str(text) for n, text in line["lines"].items() if str(n).isdigit() and len(str(n)) < 9}
             sources.setdefault(str(line.get("file")), {}).update(texts)
     stacks = sorted(processes.values(), key=lambda stack: (stack.rank, not stack.is_main, stack.pid))
-    dumps = {**(recorded or {}), **dumps}
-    ranks = {*(recorded or ()), *(stack.rank for stack in stacks if stack.is_main)}
+    dumps = {**recorded, **dumps}
+    ranks = {*recorded, *(stack.rank for stack in stacks if stack.is_main)}
     sizes = sizes or [reply.replica + 1 for reply in replies if reply.error]
     return StackSnapshot(
         handle=handle,

@@ -24,9 +24,9 @@ def read_rank_errors(runner: Runner, snapshot: StackSnapshot) -> dict[int, ReadE
     if not isinstance(scheduler := job.scheduler, KeepsLogFiles):
         return {}
     errors = {}
-    for rank, reply in snapshot.exited.items():
+    for rank, reply in snapshot.ends.items():
         with suppress(TorchXTuiError, ValueError):
-            files = scheduler.log_files(job.app_id, snapshot.role, reply.replica) if reply else {}
+            files = scheduler.log_files(job.app_id, snapshot.role, reply.replica)
             path = files.get(Stream.STDERR) or files.get(Stream.STDOUT)
             error = read_last_error(read_tail(path, _TAIL_BYTES).decode("utf-8", "replace")) if path else None
             if error is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -130,10 +131,11 @@ class StackSnapshot(SnapshotRecord):
         return found
 
     @property
+    def ends(self) -> dict[int, ReplicaReply]:
+        """The ends of replicas that are one rank."""
+        return {rank: reply for rank, reply in self.exited.items() if reply is not None}
+
+    @property
     def ways(self) -> dict[str, int]:
         """The number of ranks that were read in each way."""
-        counts: dict[str, int] = {}
-        for stack in self.ranks.values():
-            if stack.threads:
-                counts[stack.way] = counts.get(stack.way, 0) + 1
-        return counts
+        return Counter(stack.way for stack in self.ranks.values() if stack.threads)

@@ -50,57 +50,50 @@ def describe_finding(found: Finding, *, is_live: bool = False, is_one_host: bool
     """
     call = found.collective
     assert call is not None
-    target = f"{call.op} #{call.seq}{_group_name(call)}"
-    blocking, waiting = name_ranks(found.blocking), name_ranks(found.waiting)
-    others = name_ranks(found.others)
+    if found.kind == "mismatch":
+        return _describe_mismatch(found, call)
+    at, group = _at(call), _group_name(call)
+    target = f"{call.op} #{call.seq}{group}"
+    blocking, waits, others = name_ranks(found.blocking), _does(found.waiting, "waits"), name_ranks(found.others)
     if found.kind == "missing":
         reached = f"{_verb(found.blocking, 'has')} not reached" if is_live else "never reached"
         last = "".join(f"its last was {_call(position)}" for position in found.positions)
-        return join(f"{blocking} {reached} {target}, where {waiting} {_verb(found.waiting, 'waits')}{_at(call)}", last)
-    if found.kind == "mismatch":
-        return _describe_mismatch(found, call)
+        return join(f"{blocking} {reached} {target}, where {waits}{at}", last)
     if found.kind == "crossed":
-        parts = " and ".join(
-            f"{name_ranks(each.ranks)} {_verb(each.ranks, 'waits')} in {_call(each)}" for each in found.positions
-        )
+        parts = " and ".join(f"{_does(each.ranks, 'waits')} in {_call(each)}" for each in found.positions)
         if len(found.positions) == 1:
             return f"{parts}; no other rank of that group is in it"
         return f"{parts}; each waits for a rank that waits in the other group: they use the groups in different orders"
     if found.kind == "p2p":
         verbs = ("receive from", "sent") if call.op.startswith("recv") else ("send to", "received")
-        return f"{waiting} waits to {verbs[0]} {blocking}{_at(call)}, which has not {verbs[1]}"
+        return f"{waits} to {verbs[0]} {blocking}{at}, which has not {verbs[1]}"
     if found.kind == "unseen":
-        return (
-            f"{waiting} {_verb(found.waiting, 'waits')} in {target}{_at(call)}; the recorder of {others} was not read"
-        )
+        return f"{waits} in {target}{at}; the recorder of {others} was not read"
     if late := found.lateness:
         return (
-            f"{blocking} came last in {late.last} of {late.rounds} collectives{_group_name(call)}: the others waited "
+            f"{blocking} came last in {late.last} of {late.rounds} collectives{group}: the others waited "
             f"{late.others_s:.1f} s of {late.span_s:.1f} s for it, it waited {late.own_s:.1f} s"
         )
     reason = _BROKEN_LINK
     if found.kind == "sources":
         end = "source" if call.op.startswith(("broadcast", "scatter")) else "destination"
         reason = f"a mismatch: the ranks name different {end}s{'' if is_one_host else f', or {reason}'}"
-    done = f"; {others} {_verb(found.others, 'has')}" if found.others else ""
+    done = f"; {_does(found.others, 'has')}" if found.others else ""
     return (
-        f"all ranks{_group_name(call)} reached {call.op} #{call.seq}{_at(call)}, but {waiting} "
-        f"{_verb(found.waiting, 'has')} not completed it{done}: {reason}"
+        f"all ranks{group} reached {call.op} #{call.seq}{at}, "
+        f"but {_does(found.waiting, 'has')} not completed it{done}: {reason}"
     )
 
 
 def _describe_mismatch(found: Finding, call: Collective) -> str:
-    ops = {position.collective.op for position in found.positions if position.collective}
-    *odd, usual = (
-        (position, f"{each.op}{'' if len(ops) == len(found.positions) else f' of {describe_inputs(each)}'}")
-        for position in found.positions
-        if (each := position.collective)
+    calls = [(position, each) for position in found.positions if (each := position.collective)]
+    is_plain = len({each.op for _, each in calls}) == len(found.positions)
+    *odd, usual = (each.op if is_plain else f"{each.op} of {describe_inputs(each)}" for _, each in calls)
+    called = " and ".join(
+        f"{name_ranks(position.ranks)} called {op}" for (position, _), op in zip(calls, odd, strict=False)
     )
-    calls = " and ".join(f"{name_ranks(position.ranks)} called {called}" for position, called in odd)
     whom = "the others" if found.blocking else name_ranks(found.waiting)
-    first = odd[0][0].collective
-    where = _at(first) if first else ""
-    return f"at #{call.seq}{_group_name(call)} {calls} while {whom} called {usual[1]}{where}"
+    return f"at #{call.seq}{_group_name(call)} {called} while {whom} called {usual}{_at(calls[0][1])}"
 
 
 def describe_inputs(call: Collective) -> str:
@@ -120,7 +113,7 @@ def describe_state(position: RankPosition) -> str:
 def describe_age(found: Finding | None, seconds: float | None) -> Iterator[str]:
     """Yield how long the ranks of a finding have waited, if that is known."""
     if found is not None and seconds is not None and seconds >= 0:
-        yield f"{name_ranks(found.waiting)} {_verb(found.waiting, 'has')} waited for {duration(seconds)}"
+        yield f"{_does(found.waiting, 'has')} waited for {duration(seconds)}"
 
 
 def describe_missing_recorders(snapshot: StackSnapshot) -> Iterator[str]:
@@ -292,8 +285,10 @@ def no_progress(snapshot: StackSnapshot, earlier: StackSnapshot | None, pause: f
 def describe_exit(first: tuple[int, ...], ends: Mapping[int, ReplicaReply], later: tuple[int, ...]) -> str:
     """Describe the ranks that exited first, and those after them."""
     how = ", ".join(dict.fromkeys(describe_end(ends[rank]) for rank in first if rank in ends))
-    exited = f"{name_ranks(first)} {_verb(first, 'has')} exited{f' ({how})' if how else ''}"
-    return join(exited, f"{name_ranks(later)} ended after that" if later else "")
+    return join(
+        f"{_does(first, 'has')} exited{f' ({how})' if how else ''}",
+        f"{name_ranks(later)} ended after that" if later else "",
+    )
 
 
 def describe_first_end(first: tuple[int, ...], end: ReplicaReply, error: str, lost: Sequence[int]) -> str:
@@ -319,11 +314,11 @@ def describe_unexplained_end(ends: Mapping[int, ReplicaReply], lost: Sequence[in
     ranks: dict[str, list[int]] = {}
     for rank in sorted(ends):
         ranks.setdefault(describe_end(ends[rank]), []).append(rank)
-    how = [f"{name_ranks(tuple(each))} ({end})" for end, each in ranks.items()]
+    how = [f"{name_ranks(each)} ({end})" for end, each in ranks.items()]
     more = [f"and {len(how) - _MAX_GROUPS} more"] if len(how) > _MAX_GROUPS else []
     if not how:
         return "the job has ended, so there are no stacks"
-    why = f"{name_ranks(tuple(lost))} lost the connection to another rank; which rank failed first is unknown"
+    why = f"{name_ranks(lost)} lost the connection to another rank; which rank failed first is unknown"
     return join(f"the job has ended: {', '.join(how[:_MAX_GROUPS] + more)}", why if lost else "")
 
 
@@ -335,6 +330,11 @@ def describe_end(end: ReplicaReply) -> str:
 def with_error(sentence: str, error: str) -> str:
     """Add the error of the rank that a sentence names."""
     return join(sentence, f"its error: {error}" if error else "")
+
+
+def _does(ranks: Sequence[int], phrase: str) -> str:
+    """Return ranks with a verb phrase: ``rank 3 waits``."""
+    return f"{name_ranks(ranks)} {_verb(ranks, phrase)}"
 
 
 def _verb(ranks: Sequence[int], phrase: str) -> str:

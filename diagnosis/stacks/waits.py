@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -55,11 +56,8 @@ def find_wait(frames: Sequence[Frame], source: str, kernel: str) -> str | None:
         source: the source line of the innermost frame, if that is the user's code.
         kernel: the kernel function in which it waits; empty if unknown.
     """
-    inner: list[str] = []
-    for frame in frames:
-        if not frame.is_library:
-            break
-        inner.append(f"{frame.file}:{frame.function}")
+    library = itertools.takewhile(lambda frame: frame.is_library, frames)
+    inner = [f"{frame.file}:{frame.function}" for frame in library]
     for pattern, wait in _FRAMES:
         if any(re.search(pattern, call) for call in inner):
             return wait

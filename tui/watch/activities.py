@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ...diagnosis.progress.activity import Activity, JobPlace, job_place
 from ...diagnosis.progress.reader import ActivityReader, measure_cores
 from ..messages import ActivityRead
+from .progress import new_tracker
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
@@ -61,9 +62,7 @@ class Activities:
             logs,
             partial(job_place, self._runner, handle, described) if described else JobPlace,
             lambda: self._post(ActivityRead(handle)),
-            self._settings.denied,
-            self._settings.names,
-            self._settings.patterns,
+            new_tracker(self._settings),
             self._now,
             partial(measure_cores, self._runner, handle),
         )

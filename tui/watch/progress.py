@@ -61,7 +61,7 @@ class WatchedJob:
         """Read the ends of its logs if anything was printed since, and return how far it is."""
         written = last_written(self.logs)
         if self._tracker is None:
-            self._tracker = _new_tracker(settings)
+            self._tracker = new_tracker(settings)
             read_timed_tail(self.logs, self._tracker)
         elif written != self._written:
             self._tracker = self._read_again(self._tracker, settings)
@@ -71,7 +71,7 @@ class WatchedJob:
 
     def _read_again(self, before: ProgressTracker, settings: MetricsSettings) -> ProgressTracker:
         """Read the ends of the logs; the times of earlier steps are kept, since the lines have none."""
-        tracker = _new_tracker(settings)
+        tracker = new_tracker(settings)
         read_tail(self.logs, tracker)
         if tracker.main is not None and before.main is not None:
             latest, kept = tracker.main.moments, before.main.moments
@@ -82,12 +82,13 @@ class WatchedJob:
 
     def read_end(self, settings: MetricsSettings) -> RowProgress:
         """Read the ends of its logs when it has ended."""
-        tracker = _new_tracker(settings)
+        tracker = new_tracker(settings)
         read_tail(self.logs, tracker)
         return _row(tracker)._replace(seconds_left=None)
 
 
-def _new_tracker(settings: MetricsSettings) -> ProgressTracker:
+def new_tracker(settings: MetricsSettings) -> ProgressTracker:
+    """Make a tracker of the logs of a job that is followed."""
     return ProgressTracker(settings.denied, settings.names, settings.patterns, is_bounded=True)
 
 

@@ -26,7 +26,7 @@ from torchx_tui.diagnosis.progress import activity
 from torchx_tui.diagnosis.progress.activity import Activity, JobPlace
 from torchx_tui.diagnosis.progress.reader import ActivityReader, read_activity
 from torchx_tui.diagnosis.progress.stalls import Kind
-from torchx_tui.diagnosis.progress.tracker import Progress
+from torchx_tui.diagnosis.progress.tracker import Progress, ProgressTracker
 from torchx_tui.logs.lines.blocks import read_ends
 from torchx_tui.logs.source.replica_log import ReplicaLog
 
@@ -367,7 +367,9 @@ def test_argument_with_a_long_part_costs_nothing(folder):
     write(folder / "metrics.csv", "step,acc\n1,0.5\n2,0.75\n")
     write(folder / "0.log", "step 1/9 loss 2.5\nstep 2/9 loss 2.0\n")
     place = JobPlace(folders=(Folder(folder),), arguments=("--tags=" + "x" * 300, "/" + "y" * 300))
-    found = read_activity(HANDLE, [ReplicaLog("trainer", 0, stdout=folder / "0.log")], place, is_final=False)
+    found = read_activity(
+        HANDLE, [ReplicaLog("trainer", 0, stdout=folder / "0.log")], place, ProgressTracker(), is_final=False
+    )
     assert (set(found.series), found.progress.step, found.failures) == ({"loss", "acc"}, 2, ())
 
 
