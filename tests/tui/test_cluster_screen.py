@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from backend.kubernetes.samples import described, sample
 from support.canned import MINUTE, NOW, CannedScheduler
-from support.cluster import CannedCluster, EstimatingCluster, busy_cluster, large_cluster
+from support.cluster import CannedCluster, EstimatingCluster, busy_cluster
 from support.dashboard import key_bar, make_app, screen_text, until
 from support.launching import form_of, model_of, row_of
 from support.waiting import NEVER, PATIENCE
@@ -63,15 +63,6 @@ async def test_pools_then_nodes_and_back(app):
         await until(pilot, lambda: table(app).cursor_name == "long", "the pool")
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the jobs")
-
-
-async def test_a_click_moves_the_cursor_then_opens(app):
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, app)
-        for _ in range(2):
-            await pilot.click(RowTable, offset=(3, 2))
-            await until(pilot, lambda: "7 nodes of long" in screen_text(app) or table(app).cursor_name == "long")
-        await until(pilot, lambda: "7 nodes of long" in screen_text(app), "the nodes")
 
 
 async def test_filter_keeps_rows_with_all_words(app):
@@ -222,18 +213,6 @@ async def test_a_backend_that_never_answered_says_why(app, scheduler):
         await until(pilot, lambda: isinstance(app.screen, ClusterScreen) and "no controller" in screen_text(app))
 
 
-async def test_it_is_asked_again_while_it_is_open(tmp_path, monkeypatch):
-    monkeypatch.setattr("torchx_tui.tui.cluster.screen._LEAST_REFRESH_S", 0.05)
-    scheduler = CannedCluster(ClusterStatus(busy_cluster().pools, refresh_s=0.05))
-    app = make_app(scheduler, tmp_path, name="slurm")
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, app)
-        scheduler.status = ClusterStatus(busy_cluster().pools[:2], refresh_s=0.05)
-        await until(pilot, lambda: table(app).row_count == 2, "the next answer")
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the jobs")
-
-
 @pytest.mark.parametrize(
     ("state", "metadata", "cfg"),
     [
@@ -267,18 +246,6 @@ async def test_a_waiting_job_leads_to_its_pool(app, scheduler, state, metadata, 
 )
 def test_the_pool_of_a_recorded_job(kind, group, name, pool):
     assert pool_of_job(described(kind, sample(group, name))) == pool
-
-
-async def test_thousands_of_nodes_are_all_there(tmp_path):
-    app = make_app(CannedCluster(large_cluster(5000)), tmp_path, name="slurm")
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, app)
-        await pilot.press("enter")
-        await until(pilot, lambda: table(app).row_count == 5000, "the nodes")
-        await pilot.press("G")
-        await until(pilot, lambda: "node04999" in screen_text(app), "the last one")
-        await pilot.press("slash", *"node04999")
-        await until(pilot, lambda: "1 of 5,000 nodes of gpu" in screen_text(app), "one node")
 
 
 async def test_no_key_where_no_backend_can_tell(tmp_path):

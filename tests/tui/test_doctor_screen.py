@@ -76,17 +76,6 @@ async def test_findings_are_shown_while_a_backend_is_waited_for(tmp_path, monkey
         await until(pilot, lambda: screen.is_done and "nothing to fix" in screen_text(app), "another look")
 
 
-async def test_it_tells_what_the_command_tells(tmp_path):
-    app = make_app(CannedScheduler(), tmp_path)
-    async with app.run_test(size=(160, 60)) as pilot:
-        screen = await opened(pilot, app)
-        await until(pilot, lambda: screen.is_done, "everything")
-        subjects = list(dict.fromkeys(finding.subject for finding in screen._found))
-        first = ["program", "config.toml", "profiles and .torchxconfig", "notify", "terminal", "folders", "logout"]
-        assert subjects[: len(first)] == first
-        assert "local_cwd" in subjects
-
-
 async def test_findings_are_listed_once_after_another_look(tmp_path, monkeypatch):
     """The first look has a finding on its way when the key is pressed."""
     goes_on, looks = threading.Event(), []

@@ -17,8 +17,7 @@ from support.launching import (
 )
 from support.screens import jobs_of, launch_of
 
-from torchx_tui.backends.history.journal import Journal, LaunchRecord
-from torchx_tui.backends.runner import Runner
+from torchx_tui.backends.history.journal import LaunchRecord
 from torchx_tui.backends.shared.progress import Progress
 from torchx_tui.components.finder import describe, list_components
 from torchx_tui.components.model import Parameter
@@ -26,8 +25,7 @@ from torchx_tui.components.role_overrides import ROLE_FIELDS
 from torchx_tui.components.values import to_text
 from torchx_tui.specs.roles import AppDef
 from torchx_tui.specs.run_options import runopts
-from torchx_tui.specs.serialize import appdef_from_dict, appdef_to_dict
-from torchx_tui.specs.status import AppState
+from torchx_tui.specs.serialize import appdef_to_dict
 from torchx_tui.tui.launch.form_field import role_of
 from torchx_tui.tui.launch.form_model import FormModel
 from torchx_tui.tui.launch.work import launch_all
@@ -284,60 +282,4 @@ def test_form_comes_back_from_the_journal(here, name, data):
         assert again.lost == []
 
 
-def test_one_change_is_the_whole_difference(here):
-    first = form("plain.py:given")
-    first.take_app(first.plan().made_app())
-    for section, name, text in (
-        ("argument", "text", "other"), ("option", "retries", "4"), ("role:r", "image", "new"),
-        ("launch", "workspace", "/w"),
-    ):  # fmt: skip
-        record = as_journal_has_it(first)
-        before = first.get(section, name)
-        assert before is not None
-        old = before.text
-        first.set(section, name, text)
-        shown = f"r {name}" if section == "role:r" else name
-        assert first.diff(record) == [(shown, old, text)]
-
-
 # Really
-
-
-@pytest.mark.parametrize(
-    ("name", "texts", "line"),
-    [
-        ("utils.echo", {"msg": "hello [b]you[/b]", "num_replicas": "2"}, "hello [b]you[/b]"),
-        ("containers.py:several", None, "[1, -2]"),
-        ("classes.py:Fields", None, "0.5"),
-    ],
-)
-def test_form_runs_on_this_machine(here, tmp_path, name, texts, line):
-    with Runner(journal=Journal(tmp_path / "journal")) as runner:
-        model = FormModel(describe(name))
-        model.choose_scheduler("local_cwd", runner.scheduler("local_cwd").run_opts())
-        for parameter, text in (texts or BY_NAME[name].typed).items():
-            model.set("argument", parameter, text)
-        model.take_app(model.plan().made_app())
-        role = model.roles[0]
-        model.set(f"role:{role}", "env", "FROM_THE_FORM=yes")
-        assert model.errors() == []
-        done = launch_all(runner, [model.plan()], Progress(lambda _words: None))
-        assert done.error == ""
-        (handle,) = done.handles
-        status = runner.job(handle).wait()
-        assert status is not None
-        assert status.state is AppState.SUCCEEDED
-        wanted = model.get("argument", "num_replicas")
-        replicas = int(wanted.text) if texts and wanted is not None else 1
-        for number in range(replicas):
-            assert line in "".join(runner.job(handle).log_lines(role, number))
-        record = runner.journal.find(handle)
-        assert record is not None
-        assert record.overrides == {role: {"env": "FROM_THE_FORM=yes"}}
-        assert appdef_to_dict(record.app_def()) == appdef_to_dict(model.plan().app())
-        # The form that is filled from it makes the very same job again.
-        again = FormModel(describe(name))
-        again.choose_scheduler("local_cwd", runner.scheduler("local_cwd").run_opts())
-        again.fill(record)
-        assert again.diff(record) == []
-        assert appdef_from_dict(record.app).roles[0] == again.plan().app().roles[0]

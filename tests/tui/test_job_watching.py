@@ -216,15 +216,6 @@ def test_usage_is_measured_after_a_pause(runner, scheduler, monkeypatch):
         watcher.end()
 
 
-def test_progress_is_read_once_somebody_looks(feed, posted):
-    feed.watch_progress((), ())
-    assert feed._progress_watcher is None
-    keep(7, 70, "0.50")
-    feed.watch_progress((), [ONE])
-    wait_until(lambda: posted, "how far it came")
-    assert posted[0].progress == {ONE: RowProgress(7, 0.1, None, "loss", "0.50")}
-
-
 def test_end_of_a_log_is_read_when_its_job_ends(scheduler, feed, posted):
     """Whatever is on the screen, and whatever was kept of the job while it ran."""
     keep(5, 10, "1.5")
@@ -234,18 +225,6 @@ def test_end_of_a_log_is_read_when_its_job_ends(scheduler, feed, posted):
     feed.read_ends([ONE])
     wait_until(lambda: posted, "how far it came")
     assert posted[0].progress == {ONE: RowProgress(10, 1.0, None, "loss", "0.10")}
-
-
-def test_all_threads_of_a_feed_end(runner):
-    others = set(threading.enumerate())
-    feed = Feed(runner, lambda message: None, Settings(watch=SETTINGS))
-    feed.start(["local_cwd"])
-    feed.watch(ONE)
-    feed.watch_usage(ONE)
-    feed.watch_progress([ONE])
-    assert len(set(threading.enumerate()) - others) >= 4
-    feed.end()
-    wait_until(lambda: set(threading.enumerate()) <= others, "the end of its threads")
 
 
 def test_ended_job_is_asked_about_again_by_a_key(scheduler, feed, posted):

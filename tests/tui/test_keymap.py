@@ -6,13 +6,14 @@ import pytest
 from support.canned import CannedScheduler, busy_scheduler
 from support.dashboard import make_app, screen_text, until
 from support.launching import LaunchingScheduler, form_of, launching_app, opened, ready, row_of, type_into
+from support.pictures import FAILED, RUNNING
+from support.screens import jobs_of
 from textual.actions import parse
 from textual.binding import Binding
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from torchx_tui.base.errors import ConfigError
-from torchx_tui.settings.config import Settings, load_settings
+from torchx_tui.settings.config import Settings
 from torchx_tui.tui.app import TorchXTuiApp
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.jobs.table import JobTable
@@ -95,20 +96,37 @@ async def _shown(pilot: Pilot, *texts: str) -> None:
     await until(pilot, lambda: all(text in screen_text(pilot.app) for text in texts), f"{texts}")
 
 
-async def test_texts_on_jobs_show_chosen_keys(tmp_path):
-    keys = {"jobs.back": "ctrl+b", "dialog.back": "ctrl+d", "dialog.confirm": "ctrl+f"}
-    keys |= {"columns.show": "ctrl+k", "keys.back": "ctrl+o"}
-    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(keys=keys))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.query_one(JobTable).row_count > 0)
-        await pilot.press("x")
-        await _shown(pilot, "ctrl+f Cancel the job", "ctrl+d back")
-        await pilot.press("ctrl+d", "c")
-        await _shown(pilot, "ctrl+k show   J K move", "ctrl+d")
-        await pilot.press("ctrl+d", "question_mark")
-        await _shown(pilot, "ctrl+o back")
-        await pilot.press("ctrl+o", "slash", *"zzz")
-        await _shown(pilot, "No job matches zzz   ctrl+b clear")
+@pytest.mark.parametrize(
+    ("job", "keys", "shown"),
+    [
+        (
+            RUNNING, "jobs.back=ctrl+b dialog.back=ctrl+d dialog.confirm=ctrl+f columns.show=ctrl+k keys.back=ctrl+o",
+            {
+                "x": "ctrl+f Cancel the job    ctrl+d back", "ctrl+d c": "ctrl+k show   J K move",
+                "ctrl+d question_mark": "ctrl+o back", "ctrl+o slash z z": "No job matches zz   ctrl+b clear",
+            },
+        ),
+        (
+            FAILED, "jobs.edit=f5 jobs.logs=f6 why.copy=f7",
+            {"enter": "f5 edit and relaunch    f6 logs at this line    f7 copy the reason"},
+        ),
+        (
+            RUNNING, "logs.leave=f5 logs.copy=f6 logs.follow=f7 search.regex=f8 logs.match=f9",
+            {
+                "l": "Following", "k": "f7 to follow", "v": "f6 copy   f5 leave", "f5 slash": "f8 text or expression",
+                "s t e p enter": "f9 next   N previous   f5 clear",
+            },
+        ),
+    ],
+)  # fmt: skip
+async def test_texts_show_chosen_keys(tmp_path, job, keys, shown):
+    settings = Settings(keys=dict(pair.split("=") for pair in keys.split()))
+    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=settings)
+    async with jobs_of(app, (120, 50)) as table:
+        table.table.move_to(job)
+        for pressed, text in shown.items():
+            await table.press(*pressed.split())
+            await table.shows(text, on="drawn")
 
 
 async def test_first_run_shows_chosen_keys(tmp_path):
@@ -116,34 +134,6 @@ async def test_first_run_shows_chosen_keys(tmp_path):
     app = make_app(CannedScheduler(), tmp_path, settings=Settings(keys=keys))
     async with app.run_test(size=(120, 40)) as pilot:
         await _shown(pilot, "f5  Launch a job", "f6  Keys of this view", "f7  Do anything by name")
-
-
-async def test_why_pane_shows_chosen_keys(tmp_path):
-    keys = {"jobs.edit": "f5", "jobs.logs": "f6", "why.copy": "f7"}
-    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(keys=keys))
-    async with app.run_test(size=(120, 50)) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.query_one(JobTable).row_count > 0)
-        app.query_one(JobTable).move_to("local_cwd://torchx/llama3-8b-sft-b7n1xk4t9wz0rg")
-        await pilot.press("enter")
-        await _shown(pilot, "f5 edit and relaunch", "f6 logs at this line", "f7 copy the reason")
-
-
-async def test_log_rows_show_chosen_keys(tmp_path):
-    keys = {"logs.leave": "f5", "logs.copy": "f6", "logs.follow": "f7", "search.regex": "f8", "logs.match": "f9"}
-    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(keys=keys))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.query_one(JobTable).row_count > 0)
-        app.query_one(JobTable).move_to("local_cwd://torchx/llama3-8b-sft-zq2wmx7v5hkdfd")
-        await pilot.press("l")
-        await _shown(pilot, "Following")
-        await pilot.press("k")
-        await _shown(pilot, "f7 to follow")
-        await pilot.press("v")
-        await _shown(pilot, "f6 copy   f5 leave")
-        await pilot.press("f5", "slash")
-        await _shown(pilot, "f8 text or expression")
-        await pilot.press(*"step", "enter")
-        await _shown(pilot, "f9 next   N previous   f5 clear")
 
 
 async def test_form_shows_chosen_keys(tmp_path, monkeypatch):
@@ -159,22 +149,6 @@ async def test_form_shows_chosen_keys(tmp_path, monkeypatch):
         await _shown(pilot, "Press f6 to change this role's")
         await type_into(pilot, screen, "num_replicas", "x")
         await _shown(pilot, "f5 goes there")
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('"jobs.cancel" = ""', "write keys as"),
-        ('"jobs.cancel" = "press x"', "write keys as"),
-        ('"jobs.cancel" = 3', "keys"),
-    ],
-)
-def test_a_mistake_is_named(tmp_path, text, words):
-    path = tmp_path / "config.toml"
-    path.write_text(f"[keys]\n{text}\n")
-    with pytest.raises(ConfigError, match=words) as caught:
-        load_settings(path)
-    assert str(path) in str(caught.value)
 
 
 @pytest.mark.parametrize(("name", "words"), [("job.cancel", "did you mean jobs.cancel"), ("zzz", "known are")])
