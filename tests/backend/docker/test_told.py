@@ -23,14 +23,14 @@ from torchx_tui.backends.docker.containers import (
     started_at,
 )
 from torchx_tui.backends.docker.networks import networks_to_create
-from torchx_tui.backends.docker.preflight import engine_cluster, engine_findings, image_names, launch_findings
+from torchx_tui.backends.docker.preflight import engine_cluster, engine_findings, launch_findings
 from torchx_tui.backends.docker.refusals import explain_refusal
 from torchx_tui.backends.docker.request import DockerContainer, DockerOpts, host_name
 from torchx_tui.backends.docker.run_line import docker_run_line
 from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.backends.docker.states import exited_state, seconds_since_exit, summarize, why
 from torchx_tui.specs.errors import BackendUnavailableError
-from torchx_tui.specs.mounts import BindMount, DeviceMount, VolumeMount
+from torchx_tui.specs.mounts import BindMount, VolumeMount
 from torchx_tui.specs.named_resources_aws import EFA_DEVICE
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef, Role
@@ -162,14 +162,6 @@ def test_preflight_finds_short_names_of_podman(image, tag):
     assert faults(role(image), images=[{"Id": "sha256:b", "RepoTags": [tag]}]) == []
 
 
-def test_the_names_of_an_image():
-    image = {"Id": "sha256:1", "RepoTags": ["h:5000/a:1", "b:2"], "RepoDigests": ["h:5000/a@sha256:9", "c@sha256:8"]}
-    assert list(image_names(image)) == [
-        *("h:5000/a:1", "b:2", "h:5000/a@sha256:9", "c@sha256:8", "sha256:1", "h:5000/a:1@sha256:9")
-    ]
-    assert list(image_names({"Id": "sha256:1", "RepoTags": None})) == ["sha256:1"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -286,6 +278,7 @@ def container(state: str, status: str = "", k: int = 0, **changes: Any) -> dict[
     ("age", "containers", "words"),
     [
         (0, [container("running"), container("restarting", k=1)], ""),
+        (0, [container("running", "Up 3 seconds (unhealthy)")], "its health check fails: worker/0"),
         (0, [container("created"), container("restarting", k=1)], "starts again: worker/1"),
         (0, [container("created"), container("paused", k=1)], "paused: worker/1"),
         (59, [container("created")], ""),
@@ -350,21 +343,3 @@ def test_limits_become_a_resource_again():
     assert isinstance(asked.resource.cpu, int)
     half = rebuilt(NanoCpus=500_000_000, DeviceRequests=[{"Count": -1}])
     assert (half.resource.cpu, half.resource.gpu) == (0.5, 0)
-
-
-def test_mounts_come_back():
-    found = rebuilt(
-        Mounts=[
-            {"Type": "bind", "Source": "/a", "Target": "/b", "ReadOnly": True},
-            {"Type": "volume", "Source": "v", "Target": "/c"},
-            {"Type": "tmpfs", "Target": "/d"},
-        ],
-        Devices=[{"PathOnHost": "/dev/a", "PathInContainer": "/dev/b", "CgroupPermissions": "r"}],
-    )
-    assert found.mounts == [
-        BindMount("/a", "/b", True),
-        VolumeMount("v", "/c", False),
-        DeviceMount("/dev/a", "/dev/b", "r"),
-    ]
-    (device,) = rebuilt(Devices=[{"PathOnHost": "/dev/a", "PathInContainer": "/dev/b"}]).mounts
-    assert device == DeviceMount("/dev/a", "/dev/b", "rwm")
