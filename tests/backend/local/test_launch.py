@@ -263,12 +263,6 @@ def test_full_disk_does_not_keep_a_cancelled_app_running(make_local, mount, monk
     assert local.state(app_id)["replicas"][0]["exit_code"] is not None
 
 
-def test_64_replicas(local):
-    app_id = local.finish("echo ${replica_id}", replicas=64).app_id
-    assert [local.lines(app_id, k=k) for k in range(64)] == [[f"{k}\n"] for k in range(64)]
-    assert local.scheduler.list()[0].replicas_succeeded == 64
-
-
 def test_gpus_are_assigned(local, tmp_path, monkeypatch):
     (tmp_path / "nvidia-smi").write_text("#!/bin/sh\nprintf 'GPU 0: A\\nGPU 1: A\\n'\n")
     (tmp_path / "nvidia-smi").chmod(0o755)
