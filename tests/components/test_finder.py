@@ -14,7 +14,6 @@ import pytest
 from support.tables import toml_table
 
 from torchx_tui.components.finder import (
-    builtins,
     component_key,
     describe,
     each_listed,
@@ -49,18 +48,6 @@ def test_builtin_describes_its_parameters(name):
     assert doc.summary
     assert [parameter.name for parameter in doc.parameters if not parameter.help] == []
     assert [parameter.name for parameter in doc.parameters if isinstance(parameter.default, Computed)] == []
-
-
-def test_parameters_of_torchrun():
-    doc = describe("dist.torchrun")
-    assert (doc.parameters[0].kind, doc.parameters[0].required, doc.parameter("nothing")) == (
-        *("var_positional", False, None),
-    )
-    found = {one.name: (one.type_text, one.optional, one.default, one.form, one.kind) for one in doc.parameters}
-    assert found["image"][2] == DEFAULT_IMAGE
-    assert found["j"] == ("str", False, "1x2", "topology", "keyword_only")
-    assert found["env"][:3] == ("dict[str,str]", True, None)
-    assert found["debug"][:3] == ("bool", False, False)
 
 
 COMPONENTS = '''
@@ -162,10 +149,6 @@ class Trainer:
         ("given", "int", 1),
         ("odd", "other", 1),
     ]
-
-
-def test_builtins_are_of_their_kind():
-    assert {component.kind for component in builtins()} == {"builtin"}
 
 
 def test_folder_is_listed_with_its_faults(component_file, tmp_path):
