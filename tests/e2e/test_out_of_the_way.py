@@ -9,7 +9,6 @@ import time
 
 import psutil
 import pytest
-from actions import fill, open_form
 from support.slow_backend import ENTRY_POINTS, Backend
 from support.terminal import COMMAND
 from support.waiting import PATIENCE
@@ -18,41 +17,6 @@ from support.waiting import PATIENCE
 @pytest.fixture
 def backend(tmp_path):
     return Backend(tmp_path / "slow")
-
-
-def leave_form(app) -> None:
-    """Go back to the picker, then to the jobs: two escapes at once are another key."""
-    app.press("escape")
-    app.wait("Component")
-    app.press("escape")
-
-
-def test_a_launch_that_takes_long_does_not_take_the_focus(terminal, backend, tmp_path):
-    backend.has(one="RUNNING")
-    (tmp_path / ".torchxconfig").write_text("[cli:run]\nscheduler = slow\n")
-    backend.hold("schedule")
-    app = terminal(environ=backend.environ)
-    app.wait("one")
-    open_form(app, "utils.echo")
-    app.wait(r"\bready\b")
-    app.press("ctrl+s")
-    leave_form(app)
-    app.wait("STATE")
-    app.press("/state:py")
-    # Longer than it takes until the dialog would come.
-    app.wait(r"waiting: (?:[89]\d|\d{3,}) of 999")
-    app.wait("No job matches state:py")
-    assert "Continue in the background" not in app.text()
-    app.press("escape")
-    app.wait(r"\bone\b")
-    app.press(":", "show the launch", "enter")
-    app.wait("Continue in the background")
-    # No letter ends it.
-    app.press("y", "x", "enter")
-    # The end of the launch closes the dialog too: enter would then open a job.
-    app.wait(lambda text: "Continue in the background" not in text)
-    backend.release("schedule")
-    app.wait(r"Failed +echo-1")
 
 
 def test_calls_that_hang_hold_up_neither_keys_nor_the_end(terminal, backend):
@@ -98,29 +62,6 @@ def test_ten_thousand_marked_rows_slow_down_no_key(terminal, backend):
     # What was sorted at each key took 300 times as long.
     assert seconds("j" * 30, r"^─ job00060 ─") < 20 * max(unmarked, 0.2)
     assert seconds("/name:job09990", r"1 of 10,000") < 40 * max(unmarked, 0.2)
-
-
-@pytest.mark.slow
-def test_a_package_that_hangs_holds_up_no_key_of_the_form(terminal, backend):
-    backend.hold("resource")
-    app = terminal(environ=backend.environ)
-    app.wait("No jobs yet")
-    open_form(app, "utils.sh")
-    fill(app, {"h": "slow_host"})
-    fill(app, {"max_retries": "3"})
-    backend.release("resource")
-    app.wait(r"cpu\s+77")
-    backend.hold("resource")
-    app = terminal(environ=backend.environ)
-    app.wait("No jobs yet")
-    open_form(app, "utils.sh")
-    fill(app, {"h": "slow_host"})
-    app.press("ctrl+c")
-    app.wait("Quit\\?")
-    app.press("y")
-    began = time.monotonic()
-    assert app.wait_for_end() == 0
-    assert time.monotonic() - began < PATIENCE
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """Which error a job failed of, and which ones only follow from it."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from support.tables import toml_table
 from torchx_tui.logs.lines.failure import explain_failure, find_cause
 from torchx_tui.logs.lines.matches import Matches
 from torchx_tui.logs.pattern.error_kinds import KindFinder, error_pattern
-from torchx_tui.logs.pattern.pattern import PatternError
 
 DATA = Path(__file__).with_name("data")
 FAILURES = toml_table(DATA / "failures.toml")
@@ -67,15 +65,6 @@ def test_cause_of_a_failure(tmp_path, case):
         assert failure.cause
         assert (failure.cause.kind.name, failure.cause.time) == (case["kind"], AT + case["at"])
     assert failure.sentence == (cause.partition(" ")[2] or "".join(last_lines[-1:]))
-
-
-def test_settings_add_patterns(tmp_path):
-    logs = write(tmp_path, (0, 0, "step 1\nPANIC: no coffee\nstep 2\n"))
-    assert explain_failure(logs, 0).cause is None
-    assert cause_of(logs, extra_patterns=["^PANIC"]) == "PANIC: no coffee"
-    for faulty in ("(", "a)|(?:b"):
-        with pytest.raises(PatternError, match=f"^{re.escape(faulty)} is not a regular expression"):
-            error_pattern([faulty])
 
 
 @pytest.mark.parametrize("row", toml_table(DATA / "kinds.toml")["kinds"], ids=lambda row: row[0][:40])
