@@ -30,8 +30,6 @@ from torchx_tui.tui.launch.form_field import role_of
 from torchx_tui.tui.launch.form_model import FormModel
 from torchx_tui.tui.launch.work import launch_all
 
-BY_NAME = {kind.name: kind for kind in KINDS}
-
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
@@ -74,10 +72,10 @@ async def test_every_kind_of_field_is_launched_and_comes_back(app, scheduler):
     journal = app.runner.journal
     async with jobs_of(app, rows=0) as table:
         for number, name in enumerate(SHOWN):
-            kind = BY_NAME[name]
+            kind = KINDS[name]
             launch = await table.picker()
             await launch.pick(name)
-            for parameter, text in kind.typed.items():
+            for parameter, text in kind["typed"].items():
                 launch.set(parameter, text)
             await launch.ready()
             assert launch.warnings() == ""
@@ -88,7 +86,7 @@ async def test_every_kind_of_field_is_launched_and_comes_back(app, scheduler):
             await table.until(lambda: journal.records()[0].app_id, "the id in the journal")
             record, launched = journal.records()[0], scheduler.launched[-1]
             assert record.component == name
-            assert launched.roles[0].args == [repr(value) for value in kind.values]
+            assert launched.roles[0].args == kind["given"]
             # Once more, from the table.
             await table.until(lambda handle=record.handle: handle in app.jobs.rows, "the job")
             table.table.move_to(record.handle)
@@ -105,28 +103,28 @@ async def test_every_kind_of_field_is_launched_and_comes_back(app, scheduler):
             assert journal.records()[0].arguments == record.arguments
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_parameter_of_every_kind_is_what_was_typed(here, kind):
-    model = form(kind.name)
-    for name, text in kind.typed.items():
+@pytest.mark.parametrize("name", KINDS)
+def test_parameter_of_every_kind_is_what_was_typed(here, name):
+    model, kind = form(name), KINDS[name]
+    for name, text in kind["typed"].items():
         model.set("argument", name, text)
     assert model.errors() == []
-    assert model.plan().app().roles[0].args == [repr(value) for value in kind.values]
+    assert model.plan().app().roles[0].args == kind["given"]
 
 
 @pytest.mark.parametrize("name", BUILTINS)
 def test_builtin_is_launched_as_its_form_says(app, scheduler, name):
-    needed, more = BUILTINS[name]
+    typed = {**BUILTINS[name]["needed"], **BUILTINS[name]["more"]}
     model = FormModel(describe(name))
     model.choose_scheduler("local_cwd", app.runner.scheduler("local_cwd").run_opts())
-    for parameter, text in {**needed, **more}.items():
+    for parameter, text in typed.items():
         model.set("argument", parameter, text)
     assert model.errors() == []
     made = model.plan().app()
     assert launch_all(app.runner, [model.plan()], Progress(lambda _words: None)).error == ""
     same_request(made, scheduler.launched[0])
     record = app.runner.journal.records()[0]
-    assert record.arguments == {**needed, **more}
+    assert record.arguments == typed
     assert appdef_to_dict(record.app_def()) == appdef_to_dict(made)
 
 
@@ -167,7 +165,7 @@ OPTIONS: dict[str, tuple[Any, Any, st.SearchStrategy[Any]]] = {
     "tags": (list[str], ["a"], st.lists(TEXTS, max_size=3)),
     "labels": (dict[str, str], None, st.dictionaries(TEXTS, TEXTS, max_size=3)),
 }
-NAMES_OF_COMPONENTS = [*BY_NAME, "utils.echo", "utils.sh", "utils.copy", "utils.booth", "dist.spmd", "demo.train"]
+NAMES_OF_COMPONENTS = [*KINDS, "utils.echo", "utils.sh", "utils.copy", "utils.booth", "dist.spmd", "demo.train"]
 
 
 def every_option() -> runopts:
@@ -233,7 +231,7 @@ def form(name: str) -> FormModel:
 
 def fill_anyhow(model: FormModel, data: st.DataObject) -> None:
     """Type something into some of the fields, and into all that must be given."""
-    needed = BY_NAME[model.doc.name].needed if model.doc.name in BY_NAME else BUILTINS[model.doc.name][0]
+    needed = (KINDS | BUILTINS)[model.doc.name]["needed"]
     for parameter in model.doc.parameters:
         if parameter.name in needed or data.draw(st.booleans()):
             allowed = st.just("") if parameter.optional and data.draw(st.booleans()) else texts_for(parameter)

@@ -181,25 +181,6 @@ def test_description_asked_for_again_meanwhile_is_no_failure(feed, scheduler, po
     assert (posted[0].error, posted[0].described is not None) == ("", True)
 
 
-def test_screen_that_begins_to_look_as_the_pause_ends_gets_the_job(runner, posted):
-    looks = iter([True])
-
-    class Wake(threading.Event):
-        def wait(self, timeout=None):
-            woken = super().wait(timeout)
-            if not woken and next(looks, False):
-                watcher.watch(ONE)
-            return woken
-
-    watcher = JobWatcher(runner, posted.append, replace(SETTINGS, interval_seconds=0.02), time.monotonic)
-    # It happens between two lines of the thread.
-    watcher._wake = Wake()
-    watcher.watch(ONE)
-    watcher.start()
-    wait_until(lambda: len(posted) == 2, "the job twice")
-    watcher.end()
-
-
 def test_usage_is_measured_after_a_pause(runner, scheduler, monkeypatch):
     monkeypatch.setattr(feed_module, "USAGE_INTERVAL_S", 3600.0)
     asked = []
