@@ -183,17 +183,7 @@ def test_file_that_is_not_python(component_file):
     assert (caught.value.line, caught.value.path) == (1, str(component_file.path))
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("utils.ecko", "Did you mean utils.echo or utils.copy or utils.touch?"),
-        ("nothing.like.this", "Use a builtin such as utils.echo"),
-        ("", "There is no component"),
-        ("gone.py:f", "there is no file /"),
-        ("gone/jobs:f", "there is no file /"),
-        ("no.such.module:f", "no module no.such.module"),
-    ],
-)
+@pytest.mark.parametrize(("name", "words"), ROWS["unknown_names"])
 def test_unknown_names(name, words):
     with pytest.raises(ComponentNotFoundException) as caught:
         find(name)

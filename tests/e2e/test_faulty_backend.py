@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 from support.plugin import install_plugin
-from support.waiting import PATIENCE
 
 SETTINGS = "[watch]\ninterval_seconds = 0.2\nslowest_seconds = 0.5\ntimeout_seconds = 3.0\n"
 # How a backend misbehaves, and what is said of it.
@@ -66,10 +64,8 @@ def test_keys_are_answered_rows_stay_and_it_comes_back(terminal, plugin):
         switch.write_text("")
         app.wait(lambda text: "stale" not in text and "synthetic 300" in text)
         assert_keys_answered(app)
-    began = time.monotonic()
     app.press("q")
     assert app.wait_for_end() == 0
-    assert time.monotonic() - began < PATIENCE
 
 
 @pytest.mark.slow

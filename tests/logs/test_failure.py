@@ -21,7 +21,6 @@ TRACEBACK = """\
 
 [rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 15.66 GiB
 """
-OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 15.66 GiB"
 TORCHRUN = """\
 E1121 10:45:13.040000 4127 torch/distributed/elastic/multiprocessing/api.py:882] failed (exitcode: 1) local_rank: 3
 Traceback (most recent call last):

@@ -11,19 +11,9 @@ from support.tables import toml_table
 from torchx_tui.base.errors import ConfigError
 from torchx_tui.settings.config import Settings, load_settings, load_settings_lenient
 
+ROWS = toml_table(Path(__file__).with_name("config.toml"))
+
 PROFILE = '[profiles.p]\nscheduler = "local_cwd"\n'
-OUT_OF_RANGE = (
-    ("[local]\ngrace_seconds = nan", "local.grace_seconds is nan: use a number from 0"),
-    ("[local]\ngrace_seconds = inf", "local.grace_seconds is inf: use a number from 0"),
-    ("[local]\nmax_running = -5", "local.max_running is -5: use a number from 0"),
-    ("[watch]\ntimeout_seconds = 1e308", "watch.timeout_seconds is 1e+308: use a number from 1"),
-    ("[watch]\ntimeout_seconds = nan", "watch.timeout_seconds is nan: use a number from 1"),
-    ("[watch]\ninterval_seconds = 0", "watch.interval_seconds is 0.0: use a number from 0.1"),
-    ("[slurm]\ninterval_seconds = -1", "slurm.interval_seconds is -1.0: use a number from 1"),
-    ("[kubernetes]\ntimeout_seconds = 0", "kubernetes.timeout_seconds is 0.0: use a number from 1"),
-    ("[logs]\nspool_megabytes = 0", "logs.spool_megabytes is 0: use a number from 1"),
-    ("[launch]\nmost_replicas = 0", "launch.most_replicas is 0: use a number from 1"),
-)
 EXAMPLE = Path(__file__).parents[2] / "config.example.toml"
 
 
@@ -52,27 +42,9 @@ def test_a_byte_order_mark_is_no_part_of_the_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("thmee = 1", "did you mean theme"),
-        ("[local]\nmax_runing = 1", "local.max_runing is not a setting; did you mean max_running"),
-        ("zzz = 1", "known are theme"),
-        ('theme = "pink"', "use one of auto, torchx-dark"),
-        ("ascii = 3", "ascii"),
-        ("ascii = ", "not valid TOML"),
-        ("local = 3", "local"),
-        ('[metrics]\npatterns = ["x"]', "metrics.patterns: x names no value"),
-        ('[notify]\nevents = ["sometimes"]', "'sometimes': use one of end, failure, stall, first_step"),
-        ('[logs]\nerror_patterns = ["fine", "("]', "logs.error_patterns: ( is not a regular expression"),
-        ('[keys]\n"jobs.cancel" = ""', "write keys as"),
-        ('[keys]\n"jobs.cancel" = "press x"', "write keys as"),
-        ('[keys]\n"jobs.cancel" = 3', "keys"),
+        *ROWS["mistakes"],
         *((f"frames_per_second = {frames}", "from 30 to 240") for frames in (-1, 1, 29, 241)),
-        ("[profiles.p]\nschduler = 1", "profiles.p.schduler is not a setting; did you mean scheduler?"),
-        ("[profiles.p]\nscheduler = 1", "profiles"),
-        ("[profiles]\np = 1", "profiles.p is not a table: write [profiles.p]"),
-        ("[profiles.p]\ncomponents.dist.ddp = {j = 1}", 'components.dist.ddp: put quotes around it: "dist.ddp"'),
         (f'[launch]\nprofile = "q"\n{PROFILE}', "launch.profile: q is not a profile; there are p"),
-        ('[launch]\nprofile = "q"\n', "there are none: a table [profiles.NAME] of config.toml makes one"),
-        *((text, f"{fault} to 1,000,000,000") for text, fault in OUT_OF_RANGE),
     ],
 )
 def test_a_mistake_is_named_with_its_file(tmp_path, text, words):

@@ -7,19 +7,13 @@ import time
 from datetime import datetime, timezone
 
 import pytest
-from support.docker_containers import Replicas, replicas
+from support.docker_containers import Replicas
 from support.following import Follower
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.api import Stream
 from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.logs.source.stream import Cursor, LogStream
-
-
-@pytest.fixture
-def app(docker_engine):
-    with replicas() as made:
-        yield made
 
 
 def lines(app: Replicas, **options: object) -> list[str]:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pexpect
 import pytest
-from support.docker_containers import replicas
 from support.scripted_engine import listed, refused
 from support.waiting import PATIENCE
 
@@ -18,12 +17,6 @@ from torchx_tui.backends.docker.beside import run_beside, split_streams
 from torchx_tui.backends.docker.shell import main, relay, shell_command
 from torchx_tui.backends.shared.terminal_relay import wait_readable
 from torchx_tui.specs.errors import SchedulerError
-
-
-@pytest.fixture
-def app(docker_engine):
-    with replicas() as made:
-        yield made
 
 
 def without_docker(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,6 +105,12 @@ def test_the_terminal_is_as_it_was_afterwards(app, monkeypatch):
 STARTED = (200, b"")
 
 
+def can_execute(scripted):
+    """Let a container be there in which programs can be started."""
+    scripted.has(listed())
+    scripted.answers["POST", "/containers/c0/exec"] = 201, {"Id": "e"}
+
+
 @pytest.mark.parametrize(
     ("started", "code", "found"),
     [
@@ -124,8 +123,7 @@ STARTED = (200, b"")
 )
 def test_the_best_shell_that_there_is(scripted, monkeypatch, started, code, found):
     without_docker(monkeypatch)
-    scripted.has(listed())
-    scripted.answers["POST", "/containers/c0/exec"] = 201, {"Id": "e"}
+    can_execute(scripted)
     scripted.answers["POST", "/exec/e/start"] = started
     scripted.answers["GET", "/exec/e/json"] = 200, {"ExitCode": code}
     engine = scripted.engine()
@@ -138,8 +136,7 @@ def test_the_best_shell_that_there_is(scripted, monkeypatch, started, code, foun
 
 
 def test_a_shell_that_the_engine_refuses_to_look_for(scripted):
-    scripted.has(listed())
-    scripted.answers["POST", "/containers/c0/exec"] = 201, {"Id": "e"}
+    can_execute(scripted)
     scripted.answers["POST", "/exec/e/start"] = refused(500, "the runtime is broken")
     with pytest.raises(SchedulerError, match=r"^the runtime is broken$"):
         shell_command(scripted.engine(), "app-x", "worker", 0)
@@ -173,8 +170,7 @@ def framed(stream: int, data: bytes) -> bytes:
 
 
 def test_what_a_command_beside_a_replica_prints(scripted):
-    scripted.has(listed())
-    scripted.answers["POST", "/containers/c0/exec"] = 201, {"Id": "e"}
+    can_execute(scripted)
 
     def answered(printed, code):
         scripted.answers["POST", "/exec/e/start"] = 200, printed
@@ -201,8 +197,7 @@ def test_what_a_command_beside_a_replica_prints(scripted):
 
 def test_a_command_that_prints_without_end_is_left(scripted, monkeypatch):
     monkeypatch.setattr("torchx_tui.backends.docker.beside.RUN_BESIDE_BYTES", 1 << 20)
-    scripted.has(listed())
-    scripted.answers["POST", "/containers/c0/exec"] = 201, {"Id": "e"}
+    can_execute(scripted)
     scripted.answers["POST", "/exec/e/start"] = 200, bytes(1 << 22)
     with pytest.raises(SchedulerError, match="the command printed more than 1 MB"):
         run_beside(scripted.engine(), "app-x", "worker", 0, ["yes"], PATIENCE)

@@ -7,18 +7,11 @@ import time
 from typing import Any
 
 import pytest
-from support.docker_containers import replicas
 from support.scripted_engine import ScriptedEngine, listed, refused
 
 from torchx_tui.backends.docker.usage import UsageSampler, resident_bytes
 from torchx_tui.backends.types import ReplicaUsage
 from torchx_tui.specs.errors import JobNotFoundError
-
-
-@pytest.fixture
-def app(docker_engine):
-    with replicas() as made:
-        yield made
 
 
 def test_cpu_and_memory_of_running_replicas(app):
