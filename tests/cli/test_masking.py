@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.shared.secrets import MASK
-from torchx_tui.cli.main import MaskingFormatter
 from torchx_tui.tui.launch.commands import launch_command
 from torchx_tui.tui.watch.make_rows import arguments_text
 
@@ -22,8 +19,3 @@ def test_copied_command_and_row(command, scheduler):
     assert record is not None
     assert_masked(" ".join(launch_command(record)))
     assert_masked(arguments_text(record))
-
-
-def test_log_file():
-    record = logging.LogRecord("n", logging.INFO, "p", 1, "it ran %s", ("--token hush a://u:hush@h",), None)
-    assert_masked(MaskingFormatter("%(message)s").format(record))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -17,7 +16,6 @@ from torchx_tui.cli import progress
 from torchx_tui.specs.errors import SchedulerError, UnknownAppException
 from torchx_tui.specs.status import AppState
 
-Chart = Callable[..., str]
 LOGS = Path(__file__).parent.parent / "diagnosis" / "data" / "logs"
 TRAINER = """
 import sys, time

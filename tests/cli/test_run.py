@@ -10,7 +10,7 @@ from keyword import iskeyword
 from pathlib import Path
 
 from support.component_files import ComponentFile
-from support.shell import interrupted, launches, shell
+from support.shell import launches, shell
 from support.terminal import COMMAND, Terminal
 from support.waiting import wait_until
 
@@ -52,31 +52,10 @@ def test_detached_job_runs_until_it_is_cancelled():
     assert (again.returncode, again.stderr) == (0, f"torchx-tui: {handle} has ended already: CANCELLED\n")
 
 
-def test_interrupt_cancels_the_job():
-    with interrupted(*RUN, "utils.sh", "--") as (handle, printed):
-        assert f"cancelled {handle}" in printed
-        wait_until(lambda: json.loads(shell("status", "--json", handle).stdout)["state"] == "CANCELLED", "the cancel")
-
-
 def test_open_without_a_terminal_launches_nothing():
     ended = shell(*RUN, "--open", "utils.echo")
     assert (ended.returncode, "needs a terminal" in ended.stderr) == (2, True)
     assert launches() == []
-
-
-def test_open_shows_the_job():
-    with Terminal(
-        [COMMAND, *RUN, "utils.sh", "--open", "--", "sh", "-c", "echo seen on the screen; sleep 3600"]
-    ) as app:
-        app.wait("seen on the screen")
-        app.wait(r"Why|Replicas")
-        app.press("escape")
-        app.wait("STATE")
-        app.press("q")
-        # Its own job runs: what becomes of that is asked.
-        app.wait("Keep running")
-        app.press("y")
-        assert app.wait_for_end() == 0
 
 
 def test_prefixes_are_green_on_a_terminal():

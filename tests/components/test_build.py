@@ -10,7 +10,7 @@ from support.component_files import ComponentFile
 from support.tables import toml_table
 
 from torchx_tui.components.build import build_app
-from torchx_tui.specs.errors import ArgumentError, ComponentLoadError, ComponentNotFoundException
+from torchx_tui.specs.errors import ArgumentError, ComponentLoadError
 
 ROWS = toml_table(Path(__file__).with_name("build.toml"))
 
@@ -200,8 +200,3 @@ def test_arguments_that_are_refused(name, texts, words):
     with pytest.raises(ArgumentError) as caught:
         build_app(name, texts)
     assert words in str(caught.value)
-
-
-def test_no_such_component():
-    with pytest.raises(ComponentNotFoundException):
-        build_app("utils.nothing", {})

@@ -14,7 +14,6 @@ import pytest
 from support.tables import toml_table
 
 from torchx_tui.components.finder import (
-    builtins,
     component_key,
     describe,
     each_listed,
@@ -49,18 +48,6 @@ def test_builtin_describes_its_parameters(name):
     assert doc.summary
     assert [parameter.name for parameter in doc.parameters if not parameter.help] == []
     assert [parameter.name for parameter in doc.parameters if isinstance(parameter.default, Computed)] == []
-
-
-def test_parameters_of_torchrun():
-    doc = describe("dist.torchrun")
-    assert (doc.parameters[0].kind, doc.parameters[0].required, doc.parameter("nothing")) == (
-        *("var_positional", False, None),
-    )
-    found = {one.name: (one.type_text, one.optional, one.default, one.form, one.kind) for one in doc.parameters}
-    assert found["image"][2] == DEFAULT_IMAGE
-    assert found["j"] == ("str", False, "1x2", "topology", "keyword_only")
-    assert found["env"][:3] == ("dict[str,str]", True, None)
-    assert found["debug"][:3] == ("bool", False, False)
 
 
 COMPONENTS = '''
@@ -164,10 +151,6 @@ class Trainer:
     ]
 
 
-def test_builtins_are_of_their_kind():
-    assert {component.kind for component in builtins()} == {"builtin"}
-
-
 def test_folder_is_listed_with_its_faults(component_file, tmp_path):
     component_file.write(COMPONENTS)
     bad = tmp_path / "bad.py"
@@ -200,17 +183,7 @@ def test_file_that_is_not_python(component_file):
     assert (caught.value.line, caught.value.path) == (1, str(component_file.path))
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("utils.ecko", "Did you mean utils.echo or utils.copy or utils.touch?"),
-        ("nothing.like.this", "Use a builtin such as utils.echo"),
-        ("", "There is no component"),
-        ("gone.py:f", "there is no file /"),
-        ("gone/jobs:f", "there is no file /"),
-        ("no.such.module:f", "no module no.such.module"),
-    ],
-)
+@pytest.mark.parametrize(("name", "words"), ROWS["unknown_names"])
 def test_unknown_names(name, words):
     with pytest.raises(ComponentNotFoundException) as caught:
         find(name)

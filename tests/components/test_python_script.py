@@ -255,26 +255,27 @@ def test_click_parses_what_is_built(tmp_path):
     }  # fmt: skip
 
 
-def test_changed_hydra_configuration_is_read_again(folder):
+def write_configuration(folder: Path, files: dict[str, str]) -> None:
+    """Write a script whose configuration is conf/c.yaml, and configurations by their paths."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.yaml").write_text(text)
     (folder / "train.py").write_text(
-        "import hydra\n@hydra.main(config_path='.', config_name='c')\ndef main(cfg): ...\nmain()\n"
+        "import hydra\n@hydra.main(config_path='conf', config_name='c')\ndef main(cfg): ...\nmain()\n"
     )
+
+
+def test_changed_hydra_configuration_is_read_again(folder):
     for value in ("1", "2"):
-        (folder / "c.yaml").write_text(f"lr: {value}\n")
+        write_configuration(folder, {"conf/c": f"lr: {value}\n"})
         wait_until(lambda text=value: str(describe("train.py").parameters[0].default) == text, value)
 
 
 def test_hydra_configuration_is_read(folder):
-    (folder / "conf" / "model").mkdir(parents=True)
-    for name in ("small", "base", "large"):
-        (folder / "conf" / "model" / f"{name}.yaml").write_text("width: 8\n")
-    (folder / "conf" / "config.yaml").write_text(
-        "defaults:\n  - model: small\n  - _self_\n"
-        "lr: 0.1\ndata: ???\nname: run, one\nout: ${name}\noptim: {beta: 0.9}\n"
-    )
-    (folder / "train.py").write_text(
-        'import hydra\n@hydra.main(config_path="conf", config_name="config")\ndef main(cfg): ...\nmain()\n'
-    )
+    models = {f"conf/model/{name}": "width: 8\n" for name in ("small", "base", "large")}
+    text = "defaults:\n  - model: small\n  - _self_\n"
+    text += "lr: 0.1\ndata: ???\nname: run, one\nout: ${name}\noptim: {beta: 0.9}\n"
+    write_configuration(folder, {**models, "conf/c": text})
     found = {parameter.name: parameter for parameter in describe("train.py").parameters if not parameter.part}
     assert list(found) == ["model", "model.width", "lr", "data", "name", "out", "optim.beta", "args"]
     assert (found["model"].choices, found["lr"].default, str(found["out"].default)) == (
@@ -286,22 +287,17 @@ def test_hydra_configuration_is_read(folder):
 
 
 CONFIGURATION = {
-    "config": "defaults: [base, model: small, db@backup: sql, override hydra/launcher: slurm, _self_]\nlr: 0.1\n",
-    "base": "seed: 1\nlr: 0.2\n",
-    "model/small": "defaults: [optim: adam, /data: text]\nwidth: 8\nname: null\n",
-    "model/optim/adam": "beta: 0.9\n",
-    "data/text": "# @package _global_\npath: ???\n",
-    "db/sql": "host: here\n",
+    "conf/c": "defaults: [base, model: small, db@backup: sql, override hydra/launcher: slurm, _self_]\nlr: 0.1\n",
+    "conf/base": "seed: 1\nlr: 0.2\n",
+    "conf/model/small": "defaults: [optim: adam, /data: text]\nwidth: 8\nname: null\n",
+    "conf/model/optim/adam": "beta: 0.9\n",
+    "conf/data/text": "# @package _global_\npath: ???\n",
+    "conf/db/sql": "host: here\n",
 }
 
 
 def test_files_that_a_hydra_configuration_includes_are_read(folder):
-    for name, text in CONFIGURATION.items():
-        (folder / "conf" / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / "conf" / f"{name}.yaml").write_text(text)
-    (folder / "train.py").write_text(
-        'import hydra\n@hydra.main(config_path="conf", config_name="config")\ndef main(cfg): ...\nmain()\n'
-    )
+    write_configuration(folder, CONFIGURATION)
     described = describe("train.py")
     assert described.findings == ()
     found = [item for item in described.parameters if not item.part and item.name != "args"]
@@ -335,44 +331,30 @@ DEEP = "a: {b: {c: {d: {e: {f: {g: {h: {i: {j: 1}}}}}}}}}\nk: {l: {m: {n: {o: {p
         ("defaults: [db/sql]\n", {"db.host": "str here"}, []),
         ("defaults: [../secret]\n", {}, ["the configuration ../secret.yaml, which is in another folder"]),
         ("defaults: [{../..: secret}]\n", {}, []),
+        ("defaults: [again]\nlr: 1\n", {"seed": "int 2", "lr": "int 1"}, ["the configuration missing.yaml ("]),
         (DEEP, {"k.l.m.n.o.p.q.r": "int 1"}, ["the keys below a.b.c.d.e.f.g.h.i"]),
+        (LAUGHS, {}, ["the configuration c.yaml (it has more than 100,000 values"]),
     ],
 )
 def test_configurations_of_hydra(folder, text, expected, notes):
-    (folder / "secret.yaml").write_text("secret: 42\n")
-    (folder / "conf/db").mkdir(parents=True)
-    (folder / "conf/base.yaml").write_text("seed: 1\n")
-    (folder / "conf/db/sql.yaml").write_text("host: here\n")
-    (folder / "conf/c.yaml").write_text(text)
-    source = b"import hydra\n@hydra.main(config_path='conf', config_name='c')\ndef main(): ...\nmain()\n"
-    found = read_script_text(source, folder / "train.py")
+    files = {
+        "secret": "secret: 42\n",
+        "conf/base": "seed: 1\n",
+        "conf/db/sql": "host: here\n",
+        "conf/again": "defaults: [c, missing]\nseed: 2\n",
+        "conf/c": text,
+    }
+    write_configuration(folder, files)
+    found = read_script_text((folder / "train.py").read_bytes(), folder / "train.py")
     assert {item.name: f"{item.type.name} {item.default}" for item in found.arguments} == expected
-    assert [what for _, what in found.notes] == notes
-
-
-def test_configuration_of_too_many_aliases_is_not_read(folder):
-    (folder / "c.yaml").write_text(LAUGHS)
-    source = b"import hydra\n@hydra.main(config_path='.', config_name='c')\ndef main(): ...\nmain()\n"
-    found = read_script_text(source, folder / "train.py")
-    ((_, note),) = found.notes
-    assert note.startswith("the configuration c.yaml (it has more than 100,000 values")
+    assert len(found.notes) == len(notes)
+    assert all(what.startswith(note) for (_, what), note in zip(found.notes, notes, strict=True))
 
 
 def test_long_list_of_a_configuration_is_cut(folder):
-    (folder / "c.yaml").write_text(f"a: [{', '.join('1' * 5_000)}]")
-    source = b"import hydra\n@hydra.main(config_path='.', config_name='c')\ndef main(): ...\nmain()\n"
-    (found,) = read_script_text(source, folder / "train.py").arguments
+    write_configuration(folder, {"conf/c": f"a: [{', '.join('1' * 5_000)}]"})
+    found = describe("train.py").parameters[0]
     assert len(str(found.default)) < 2_000
-
-
-def test_hydra_files_that_include_each_other_are_read_once(folder):
-    (folder / "c.yaml").write_text("defaults: [d]\nlr: 1\n")
-    (folder / "d.yaml").write_text("defaults: [c, missing]\nseed: 1\n")
-    source = b"import hydra\n@hydra.main(config_path='.', config_name='c')\ndef main(): ...\nmain()\n"
-    found = read_script_text(source, folder / "train.py")
-    assert [argument.name for argument in found.arguments] == ["seed", "lr"]
-    ((_, note),) = found.notes
-    assert note.startswith("the configuration missing.yaml (")
 
 
 def test_fields_of_the_launch_make_way_for_the_script(folder):

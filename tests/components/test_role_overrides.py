@@ -148,12 +148,6 @@ def test_all_roles_of_a_name_are_changed():
     assert [role.image for role in app.roles] == ["1", "2", "3"]
 
 
-def test_no_change_returns_the_same_app():
-    app = AppDef("a", [Role("r", "1")])
-    assert override_roles(app, {}) is app
-    assert override_roles(app, {"r": {}}) is app
-
-
 # What is refused
 
 

@@ -15,7 +15,6 @@ from torchx_tui.components.finder import component_key, describe, list_component
 from torchx_tui.components.sbatch_script import SbatchScript, differing_lines, lines_with_changes
 from torchx_tui.specs.batch_script import script_of
 from torchx_tui.specs.errors import ArgumentError, ComponentLoadError, ComponentNotFoundException
-from torchx_tui.specs.sbatch_options import LETTERS, OPTIONS, SbatchOption
 
 DATA = toml_table(Path(__file__).with_name("sbatch.toml"))
 SCRIPT, INPUTS = DATA["scripts"]["sft"], DATA["scripts"]["inputs"]
@@ -246,14 +245,6 @@ def test_finding_about_a_script(folder, lines, words):
     assert (found.name, found.line, found.char, found.severity) == ("sbatch", 1, 0, "warning")
     # The options of a heterogeneous job stay in its script.
     assert ([one.name for one in doc.parameters] == ["args"]) == ("hetjob" in lines)
-
-
-def test_options_of_sbatch():
-    assert OPTIONS["gres"] == SbatchOption("gres", help='Generic resources of each node, such as "gpu:a100:4"')
-    assert OPTIONS["core-spec"] == SbatchOption("core-spec", "S", "int")
-    assert OPTIONS["wait-all-nodes"] == SbatchOption("wait-all-nodes", choices=("0", "1"))
-    assert "".join(sorted(LETTERS)) == "ABCDFGHJLMNOQSWabcdeikmnopqstvwx"
-    assert all(LETTERS[letter].letter == letter for letter in LETTERS)
 
 
 def test_comment_reads_no_variable():

@@ -49,10 +49,6 @@ def told(parse: Callable[[], Any]) -> tuple[str, str, int]:
     return f"{made!r} {made}", "", sum(warning.category is UserWarning for warning in caught)
 
 
-def test_a_run_without_an_experiment():
-    assert str(ours.StructuredNameArgument("", "run")) == "/run"
-
-
 @pytest.mark.parametrize(
     ("parse", "sentence"),
     [

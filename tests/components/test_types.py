@@ -11,14 +11,11 @@ from support.tables import toml_table
 
 from torchx_tui.components.checked import checked_resource
 from torchx_tui.components.model import (
-    REQUIRED,
     AnnotationError,
-    ComponentDoc,
     Parameter,
     ValueType,
     read_annotation,
 )
-from torchx_tui.components.role_overrides import ROLE_FIELDS
 from torchx_tui.components.values import check_argument
 from torchx_tui.specs.resource_names import named_resource_names
 
@@ -49,18 +46,6 @@ def test_unsupported_types(text, words):
         read(text)
 
 
-def test_parameter():
-    given = Parameter("n", "keyword_only", ValueType("int", "int", optional=True, choices=("1",)))
-    assert (given.type_text, given.optional, given.choices, given.required) == ("int", True, ("1",), True)
-    assert (given.help, given.form, given.default is REQUIRED, bool(REQUIRED)) == ("", "", True, False)
-    assert not Parameter("n", "keyword_only", given.type, 1).required
-    assert not Parameter("n", "var_positional", given.type).required
-    doc = ComponentDoc("c", "file", "", "", [given])
-    assert doc.parameter("n") is given
-    assert doc.parameter("m") is None
-    assert (doc.line, doc.module, doc.findings) == (0, "", ())
-
-
 # Values
 
 
@@ -85,19 +70,3 @@ def test_named_resource_has_figures():
 
 
 # Fields of a role
-
-
-def test_types_of_role_fields():
-    types = {
-        name: (field.kind, field.type.kind, field.type.name, field.type.items) for name, field in ROLE_FIELDS.items()
-    }
-    texts = ("image", "resource", "retry_policy", "workspace", "entrypoint")
-    assert types == {
-        **dict.fromkeys(texts, ("keyword_only", "str", "str", ())),
-        **dict.fromkeys(("num_replicas", "cpu", "gpu", "memMB", "max_retries"), ("keyword_only", "int", "int", ())),
-        "env": ("keyword_only", "dict", "dict[str, str]", ("str", "str")),
-        "mounts": ("keyword_only", "list", "list[str]", ("str",)),
-        "args": ("var_positional", "str", "str", ()),
-    }
-    assert all(field.help for name, field in ROLE_FIELDS.items() if name != "args")
-    assert ROLE_FIELDS["retry_policy"].choices == ("REPLICA", "APPLICATION", "ROLE")

@@ -67,16 +67,7 @@ def test_lists_are_written_as_they_are_read(value):
     assert parse_value(annotated("list[str]"), value) == value
 
 
-@pytest.mark.parametrize(
-    ("text", "items"),
-    [
-        ("'a,b',c", ["a,b", "c"]),
-        ('"a", "b"', ['"a"', '"b"']),
-        ("it's,that's", ["it's", "that's"]),
-        ("a,'b,c'd", ["a", "'b", "c'd"]),
-        ("a,,", ["a", "", ""]),
-    ],
-)
+@pytest.mark.parametrize(("text", "items"), ROWS["quoted_items"])
 def test_quotes_in_a_list(text, items):
     assert split_list(text) == items
 
@@ -139,11 +130,3 @@ def test_command_line_of_arguments():
     assert flags_of(name) == ["-nm", "--call", "--name"]
     for arguments, words in ROWS["written_command_lines"]:
         assert to_command_line("x", arguments, known) == words
-
-
-def test_words_after_two_dashes():
-    assert parse_command_line("utils.sh", ["--num_replicas", "2", "--", "-x", "y"]) == {
-        "num_replicas": "2",
-        "args": ["-x", "y"],
-    }
-    assert parse_command_line("utils.sh", ["--"]) == {}

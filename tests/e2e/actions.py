@@ -123,11 +123,16 @@ def wait_top(terminal: Terminal, state: str, patience: float = PATIENCE) -> str:
     return seen[-1]
 
 
-def cancel_top(terminal: Terminal) -> None:
-    """Cancel the first job of the table, which is at the cursor."""
+def cancel(terminal: Terminal) -> None:
+    """Cancel the job at the cursor."""
     terminal.press("x")
     terminal.wait("Cancel this job")
     terminal.press("y")
+
+
+def cancel_top(terminal: Terminal) -> None:
+    """Cancel the first job of the table, which is at the cursor."""
+    cancel(terminal)
     wait_top(terminal, "Cancelled")
 
 

@@ -3,174 +3,20 @@
 import json
 import os
 import re
-import socket
 import subprocess
 from contextlib import suppress
 
 import pytest
-from actions import fill, open_form, submit, wait_top
-from support.component_files import ComponentFile
+from actions import fill, open_form
 from support.shell import jobs, launches, shell
 
-HEADER = "import sys\nfrom torchx_tui.specs import AppDef, Role\n"
-GOOD = '''
-def job(size: int, flag: bool = False, replicas: int = 1) -> AppDef:
-    """Do a job.
-
-    Args:
-        size: how large
-        flag: whether
-        replicas: how many
-    """
-    return AppDef("job", roles=[Role("r", image="", entrypoint="true", num_replicas=replicas)])
-'''
-SLASH = '''
-def job(size: int = 0, flag: bool = False, replicas: int = 1) -> AppDef:
-    """Do a job."""
-    return AppDef("a/b", roles=[Role("r", image="", entrypoint="true")])
-'''
-
-
-@pytest.fixture
-def component_file(tmp_path):
-    return ComponentFile(tmp_path / "jobs.py")
-
-
-def assert_nothing_launched():
-    assert jobs() == {}
-    assert launches() == []
-
-
 # A file that cannot be run
-
-BROKEN = {
-    "sys.exit": ("sys.exit(3)\n" + GOOD, r"jobs\.py:3: it called sys\.exit\(3\)"),
-    "raises": ("raise ValueError('no data here')\n" + GOOD, r"jobs\.py:3: ValueError: no data here"),
-    "interrupt": ("raise KeyboardInterrupt\n" + GOOD, r"jobs\.py:3: KeyboardInterrupt"),
-}
-SYNTAX = "def job(size: int) -> AppDef:\n    return AppDef(\n"
-
-
-@pytest.mark.slow
-def test_file_with_a_syntax_error_cannot_be_chosen(terminal, component_file):
-    component_file.write(SYNTAX, HEADER)
-    app = terminal()
-    app.wait("No jobs yet")
-    app.press("n")
-    app.wait("Component")
-    app.press("jobs")
-    app.wait(r"(?s)This component cannot be used.*syntax error")
-    app.press("enter")
-    app.wait("jobs.py: syntax error")
-    assert "Run options" not in app.text()
-    app.press("escape")
-    app.wait("No jobs yet")
-    assert_nothing_launched()
-
-
-@pytest.mark.slow
-def test_a_file_that_raises_leaves_the_form_as_it_is(terminal, component_file):
-    component_file.write(next(iter(BROKEN.values()))[0], HEADER)
-    app = terminal()
-    app.wait("No jobs yet")
-    open_form(app, "jobs.py:job")
-    for number, (text, words) in enumerate(BROKEN.values()):
-        component_file.write(text, HEADER)
-        fill(app, {"size": f"7{number}"})
-        # Long paths are wrapped.
-        app.wait(
-            lambda shown, words=words: re.search(
-                words, "".join(line.partition("│")[0].strip() for line in shown.splitlines())
-            )
-        )
-        app.wait("the request could not be made")
-        app.press("ctrl+s")
-        app.wait("Not launched")
-        assert re.search(rf"size \*\s+7{number}\b", app.text())
-        assert_nothing_launched()
-    # The file mended, the same form launches.
-    component_file.write(GOOD, HEADER)
-    fill(app, {"size": "8"})
-    submit(app)
-    wait_top(app, "Succeeded")
-
-
-def test_form_keeps_wrong_input(terminal, component_file):
-    component_file.write(GOOD, HEADER)
-    app = terminal()
-    app.wait("No jobs yet")
-    open_form(app, "jobs.py:job")
-    app.wait("size is missing")
-    app.press("ctrl+s")
-    app.wait("Not launched: size: ")
-    fill(app, {"size": "big"})
-    app.wait("`big` is not a whole number")
-    app.press("ctrl+s")
-    app.wait("Not launched: size: ")
-    fill(app, {"size": "7", "replicas": "-1"})
-    app.wait("-1 replicas: at least 1")
-    app.press("ctrl+s")
-    app.wait("Not launched")
-    text = app.text()
-    assert re.search(r"size \*\s+7\b", text)
-    assert re.search(r"replicas\s+-1\b", text)
-    assert_nothing_launched()
-    # A name with a slash is known once the component was run.
-    component_file.write(SLASH, HEADER)
-    app.press("escape")
-    app.wait("Component")
-    app.press("escape")
-    app.wait("No jobs yet")
-    open_form(app, "jobs.py:job")
-    app.wait("name a/b")
-    app.press("ctrl+s")
-    app.wait("Not launched")
-    assert_nothing_launched()
 
 
 # A program that is not there
 
 
-@pytest.mark.slow
-def test_an_entrypoint_that_does_not_exist_fails_in_words(terminal):
-    app = terminal()
-    app.wait("No jobs yet")
-    open_form(app, "utils.binary")
-    fill(app, {"entrypoint": "no-such-program"})
-    # Warned of before, launched all the same: the program may come.
-    app.wait("no such command: no-such-program")
-    submit(app)
-    wait_top(app, "Failed")
-    app.wait("no such command: no-such-program")
-    app.press("enter")
-    app.wait(r"(?s)Why.*no such command: no-such-program")
-
-
 # Ports
-
-
-@pytest.fixture
-def taken_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        yield listener.getsockname()[1]
-
-
-@pytest.mark.slow
-def test_a_taken_port_is_warned_of_before_the_launch(terminal, taken_port):
-    told = shell(
-        "run", "--dryrun", "dist.torchrun", "--script", "x.py", "-j", "2x2", "--rdzv_port", str(taken_port)
-    )  # fmt: skip
-    assert told.returncode == 0
-    assert f"port {taken_port}" in told.stderr
-    assert "taken" in told.stderr
-    app = terminal(size=(120, 60))
-    app.wait("No jobs yet")
-    open_form(app, "dist.torchrun")
-    fill(app, {"script": "x.py", "j": "2x2", "rdzv_port": str(taken_port)})
-    app.wait(rf"port {taken_port}.* is taken")
-    assert_nothing_launched()
 
 
 # Folders that cannot be written

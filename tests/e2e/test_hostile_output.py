@@ -1,12 +1,11 @@
 """Text that is not ours: whatever a job prints or is called, the terminal sees text, and the dashboard stays alive."""
 
 import re
-from pathlib import Path
 
 import pytest
-from actions import fill, launch, open_form, open_with, wait_top
+from actions import fill, launch, open_form, wait_top
 from support.component_files import ComponentFile
-from support.shell import jobs, shell
+from support.shell import jobs
 from support.terminal import COMMAND, Terminal
 
 # What would act on a terminal.
@@ -169,24 +168,6 @@ def test_output_errors_and_names_drive_no_terminal(terminal, component_file):
     assert_harmless(app)
 
 
-@pytest.mark.slow
-def test_ten_megabytes_without_a_newline(terminal):
-    program = "import sys; sys.stdout.write('x' * 10_000_000 + ' tail')"
-    app = open_with(terminal, "utils.python", {"c": program})
-    wait_top(app, "Succeeded")
-    app.wait("xxxxxx")
-    # Keys act at once, wrapped and unwrapped, at both ends.
-    app.press("l")
-    app.wait("›  Logs")
-    for key in ("w", "G", "g", "w", "t"):
-        app.press(key)
-    app.press("?")
-    app.wait("Wrap long lines")
-    leave(app, "f Follow")
-    leave(app, "STATE")
-    quit_normally(app)
-
-
 # Names
 
 
@@ -240,10 +221,3 @@ def test_the_shell_commands_on_a_terminal(terminal, component_file):
     app = terminal(arguments=[COMMAND, "run", "--dryrun", "jobs.py:prints"])
     assert app.wait_for_end() == 0
     assert_harmless(app)
-
-
-def test_a_pipe_gets_the_log_as_it_is(component_file):
-    """Scripts want the bytes; only a terminal is protected."""
-    told = shell("run", "--detach", "jobs.py:prints", cwd=Path(component_file.path.parent))
-    handle = told.stdout.strip()
-    assert shell("log", "--tail", handle).stdout.count("\x1b]0;pwned-title\x07") == 2

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 
 import pytest
 from support.component_files import HEADER
 from support.terminal import Terminal
-from support.waiting import PATIENCE
 
-NOISE = [
-    b"\xe4x", b"\xff\xfe\x80", b"\x1b[M \xe4!", b"\x1b[97;5:3u", b"\x1b[97:98:99;1;120u", b"\x1b[99999999u",
-    b"\x1b[999999999999999999999~", b"\x1b[48;99999999;99999999;1;1t", b"\x1b[48;0;0;0;0t", b"\x1b[<0;99999999999;3M",
-    b"\x1b[<0;5;3M\x1b[<0;5;3m", b"\x1b[?2026;9$y", b"\x1b[97;1;55296u",
-]  # fmt: skip
 HANGS = f'''{HEADER}
 import time
 
@@ -32,21 +25,6 @@ def spins(seconds: int = 3600) -> AppDef:
 
 
 @pytest.mark.slow
-def test_noise_ends_nothing(terminal):
-    app: Terminal = terminal()
-    app.wait("No jobs yet")
-    for noise in NOISE:
-        app.process.write(noise)
-    # What was sent before is read before this key.
-    app.press("?")
-    app.wait("Keys of")
-    app.press("escape")
-    app.wait("No jobs yet")
-    app.press("q")
-    assert app.wait_for_end() == 0
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("component", "how"), [("sleeps", "SIGTERM"), ("spins", "ctrl+q")])
 def test_quitting_waits_for_no_component(terminal, tmp_path, component, how):
     path = tmp_path / "hangs.py"
@@ -59,24 +37,11 @@ def test_quitting_waits_for_no_component(terminal, tmp_path, component, how):
     app.wait(rf"{component}.*mine")
     app.press("enter")
     app.wait("Run options")
-    began = time.monotonic()
     if how == "SIGTERM":
         os.kill(app.pid, signal.SIGTERM)
     else:
         app.press(how)
     assert app.wait_for_end() == 0
-    assert time.monotonic() - began < PATIENCE
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("term", ["dumb", "unknown"])
-def test_a_terminal_that_cannot_draw(terminal, term):
-    app: Terminal = terminal(environ={"TERM": term})
-    assert app.wait_for_end() == 2
-    said = " ".join(bytes(app.raw).decode().split())
-    assert f"TERM={term} cannot draw the dashboard" in said
-    assert "TERM=xterm-256color" in said
-    assert "\x1b" not in said
 
 
 def test_a_crash_is_no_success(terminal, tmp_path):
@@ -99,7 +64,5 @@ def test_quitting_waits_for_no_backend(terminal, tmp_path):
     )
     app: Terminal = terminal(environ={"PYTHONPATH": str(tmp_path)})
     app.wait("No jobs yet")
-    began = time.monotonic()
     app.press("q")
     assert app.wait_for_end() == 0
-    assert time.monotonic() - began < PATIENCE

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from pathlib import Path
 
 import pytest
 from actions import open_with
 from support.odd_machine import make_odd
-from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -58,10 +56,8 @@ def test_files_without_locks_whose_sizes_come_late(terminal, tmp_path, own_home)
         one.wait(r"step +30\b")
         one.press("g")
         one.wait(r"step +1\b")
-        began = time.monotonic()
         one.press("escape", "q")
         assert one.wait_for_end() == 0
-        assert time.monotonic() - began < PATIENCE
     records = [json.loads(path.read_text()) for path in Path(own_home).rglob("journal/**/*.json")]
     assert len(records) == 2
     assert {record["scheduler"] for record in records} == {"local_cwd"}

@@ -7,7 +7,7 @@ import re
 import subprocess
 
 import pytest
-from actions import fill, launch, open_form, submit
+from actions import cancel, fill, launch, open_form, submit
 from support.waiting import CLUSTER_PATIENCE
 
 pytestmark = pytest.mark.slow
@@ -26,9 +26,7 @@ def test_launch_read_and_cancel(terminal, slurm_cluster, tmp_path):
     app.wait(r"Running\s+sh \d+", CLUSTER_PATIENCE)
     app.wait("hello from a node")
     app.wait("an aside")
-    app.press("x")
-    app.wait("Cancel this job")
-    app.press("y")
+    cancel(app)
     app.wait(r"Cancelled\s+sh \d+")
     app.press("q")
     assert app.wait_for_end() == 0
@@ -49,9 +47,7 @@ def test_four_replicas_on_two_nodes(terminal, slurm_cluster, tmp_path):
     for number in range(4):
         app.press(str(number))
         app.wait(rf"trainer/{number} +● Running")
-    app.press("x")
-    app.wait("Cancel this job")
-    app.press("y")
+    cancel(app)
     app.wait(r"cancelled by \S+ after")
     app.press("q")
     assert app.wait_for_end() == 0
@@ -97,9 +93,7 @@ def test_a_script_of_ones_own(terminal, slurm_cluster, tmp_path):
     app.press("15")
     app.press("enter")
     app.wait(lambda _: shown("TimeLimit") == "00:15:00")
-    app.press("x")
-    app.wait("Cancel this job")
-    app.press("y")
+    cancel(app)
     app.wait(r"Cancelled\s+own.sbatch \d+")
     # Launched again with its form: what was given then stands there.
     app.press("e")
@@ -147,9 +141,7 @@ def test_an_array_of_20_tasks_two_at_once(terminal, slurm_cluster, tmp_path):
     app.wait("1 cancelled, 4 done, 2 running, 13 pending")
     act(app, "at once", "3")
     app.wait("3 running, 12 pending")
-    app.press("x")
-    app.wait("Cancel this job")
-    app.press("y")
+    cancel(app)
     app.wait(r"(Cancelled|Failed)\s+.*sweep.sbatch")
     app.press("escape")
     # None is lost of those that never started.

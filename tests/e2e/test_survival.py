@@ -11,7 +11,7 @@ import termios
 from contextlib import suppress
 
 import pytest
-from actions import open_with, wait_top
+from actions import cancel, open_with, wait_top
 from support.processes import processes_of_job
 from support.terminal import COMMAND
 from support.waiting import PATIENCE, wait_until
@@ -155,9 +155,7 @@ def test_two_dashboards_see_each_others_jobs(terminal):
     one = open_with_job(terminal)
     wait_top(other, "Running")
     other.wait(lambda text: app_id(one) in text)
-    other.press("x")
-    other.wait("Keep running")
-    other.press("y")
+    cancel(other)
     wait_top(one, "Cancelled")
 
 
@@ -177,9 +175,7 @@ def test_supervisors_and_replicas_die(terminal):
     os.kill(parent_of(processes_of_job(name)[0]), signal.SIGKILL)
     app.wait("unsupervised")
     assert processes_of_job(name)
-    app.press("x")
-    app.wait("Keep running")
-    app.press("y")
+    cancel(app)
     wait_until(lambda: not processes_of_job(name), "the replicas' end")
     wait_top(app, "Cancelled")
     # Both.

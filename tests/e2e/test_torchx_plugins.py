@@ -1,7 +1,7 @@
 """Schedulers that are written against TorchX's classes, in the dashboard: one that works, beside some that do not."""
 
 import pytest
-from actions import fill, open_form, submit
+from actions import cancel, fill, open_form, submit
 from support.torchx_plugins import Plugins, has_torchx
 
 pytestmark = pytest.mark.slow
@@ -46,9 +46,7 @@ def test_launch_follow_and_cancel_beside_broken_ones(terminal, environ):
     assert "nobody asked for" not in app.text()
     app.press("escape")
     app.wait(r"Running\s+sh")
-    app.press("x")
-    app.wait("Cancel this job")
-    app.press("y")
+    cancel(app)
     app.wait(r"Cancelled\s+sh")
     app.press("q")
     assert app.wait_for_end() == 0

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from actions import launch, wait_top
+from actions import cancel, launch, wait_top
 from support.processes import processes_of_job
 from support.terminal import COMMAND, Terminal
 from support.waiting import PATIENCE, TORCH_PATIENCE, wait_until
@@ -106,9 +106,7 @@ def test_cancelled_in_the_middle_no_process_is_left(terminal, port, tmp_path):
     name = re.findall(r"ddp_digits-[a-z0-9]{10,16}", app.text())[0]
     # torchrun, and its two workers.
     assert len(processes_of_job(f"/{name}")) >= 3
-    app.press("x")
-    app.wait("Keep running")
-    app.press("y")
+    cancel(app)
     asked = time.monotonic()
     wait_until(lambda: not processes_of_job(f"/{name}"), "the end of every process")
     took = time.monotonic() - asked

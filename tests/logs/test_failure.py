@@ -1,6 +1,5 @@
 """Which error a job failed of, and which ones only follow from it."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from support.tables import toml_table
 from torchx_tui.logs.lines.failure import explain_failure, find_cause
 from torchx_tui.logs.lines.matches import Matches
 from torchx_tui.logs.pattern.error_kinds import KindFinder, error_pattern
-from torchx_tui.logs.pattern.pattern import PatternError
 
 DATA = Path(__file__).with_name("data")
 FAILURES = toml_table(DATA / "failures.toml")
@@ -23,7 +21,6 @@ TRACEBACK = """\
 
 [rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 15.66 GiB
 """
-OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 15.66 GiB"
 TORCHRUN = """\
 E1121 10:45:13.040000 4127 torch/distributed/elastic/multiprocessing/api.py:882] failed (exitcode: 1) local_rank: 3
 Traceback (most recent call last):
@@ -67,15 +64,6 @@ def test_cause_of_a_failure(tmp_path, case):
         assert failure.cause
         assert (failure.cause.kind.name, failure.cause.time) == (case["kind"], AT + case["at"])
     assert failure.sentence == (cause.partition(" ")[2] or "".join(last_lines[-1:]))
-
-
-def test_settings_add_patterns(tmp_path):
-    logs = write(tmp_path, (0, 0, "step 1\nPANIC: no coffee\nstep 2\n"))
-    assert explain_failure(logs, 0).cause is None
-    assert cause_of(logs, extra_patterns=["^PANIC"]) == "PANIC: no coffee"
-    for faulty in ("(", "a)|(?:b"):
-        with pytest.raises(PatternError, match=f"^{re.escape(faulty)} is not a regular expression"):
-            error_pattern([faulty])
 
 
 @pytest.mark.parametrize("row", toml_table(DATA / "kinds.toml")["kinds"], ids=lambda row: row[0][:40])

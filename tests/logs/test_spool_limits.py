@@ -1,7 +1,5 @@
 """Spools at their limits, on full disks, in folders that are removed."""
 
-import errno
-import os
 import shutil
 
 from support.reading import as_shown, numbered
@@ -56,24 +54,6 @@ def test_merged_log_begins_where_all_replicas_are_whole(instance, small_files):
     # By their times, the quiet one's lines are older than what went.
     assert not any(line.startswith(b"quiet") for line in found)
     assert "older lines are gone" in reading.notices()[0]
-
-
-def test_full_disk_ends_the_log_until_it_is_opened_again(instance, monkeypatch):
-    def refuse(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    one = instance()
-    one.scheduler.write(0, "a\n")
-    reading = one.read()
-    reading.wait_for([b"a"])
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "pwrite", refuse)
-        one.scheduler.write(0, "b\n")
-        reading.wait_for_notice("is full", "Free some space", "open the log again")
-        wait_until(lambda: one.scheduler.reading == 0, "no stream", PATIENCE)
-    assert reading.lines() == [b"a"]
-    one.read().wait_for([b"a", b"b"])
-    reading.wait_for([b"a", b"b"])
 
 
 def test_log_is_written_on_after_its_folder_was_removed(instance):

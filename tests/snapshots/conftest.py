@@ -10,20 +10,12 @@ import time
 
 import pytest
 from pytest_textual_snapshot import PseudoApp, PseudoConsole, SVGImageExtension, node_to_report_path
-from support import undrawn
 from support.canned import NOW, busy_scheduler
 from support.dashboard import make_app, settled
+from support.undrawn import nothing_that_cannot_be_drawn as nothing_that_cannot_be_drawn
 
 from torchx_tui.tui import status
 from torchx_tui.tui.jobs import screen as jobs_screen
-
-
-@pytest.fixture(autouse=True)
-def nothing_that_cannot_be_drawn():
-    """Fail a test in which drawing raised, although the product survives it."""
-    undrawn.failures.clear()
-    yield
-    assert not undrawn.failures
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ import pytest
 from support.canned import MINUTE, CannedScheduler, busy_scheduler
 from support.dashboard import make_app, screen_text, settled, until
 from support.pictures import SIZES
+from support.screens import form_of
 
 from torchx_tui.backends.api import DescribeAppResponse, PublishedPort
 from torchx_tui.specs.resources import Resource
@@ -96,17 +97,9 @@ def test_what_options_can_be(snap_compare, app, monkeypatch):
 
     async def filled(pilot):
         await at_stuck(pilot)
-        await pilot.press("n")
-        await until(pilot, lambda: app.screen.query("#component-list, ComponentPicker"), "the picker")
-        app.screen.chooser.picker.search.value = "demo.train"
-        await until(
-            pilot, lambda: getattr(app.screen.chooser.picker.highlighted, "name", "") == "demo.train", "the match"
-        )
-        await pilot.press("enter")
-        await until(pilot, lambda: not app.screen.is_picking, "the form")
-        await settled(pilot)
-        row = app.screen.editor.form.row("option", "queue")
-        row.input.focus()
+        launch = await form_of(pilot, "demo.train")
+        await launch.settled()
+        launch.row("queue", "option").input.focus()
         await pilot.press("r")
 
     assert snap_compare(app, terminal_size=SIZES["120x40"], run_before=filled)

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from support.dashboard import screen_text, settled, until
-from support.launching import ShippingScheduler, form_of, launching_app, preview, ready, row_of, type_into
+from support.launching import ShippingScheduler, launching_app
 from support.pictures import SIZES
+from support.screens import form_of
 
 from torchx_tui.tui.launch.field_dialogs import ChoiceDialog, ItemsDialog
 from torchx_tui.tui.launch.form_field import role_section
@@ -47,79 +47,73 @@ def app(tmp_path, monkeypatch):
 
 async def filled(pilot, **texts):
     """Open the form and fill it."""
-    screen = await form_of(pilot, pilot.app, NAME)
-    for name, text in {"data": "corpus.txt", "env": "NCCL_DEBUG=INFO,HF_TOKEN=hf_x", **texts}.items():
-        await type_into(pilot, screen, name, text)
-    await ready(pilot, screen)
-    await until(pilot, lambda: len(screen.query(RoleRule)) == 2, "the roles")
+    launch = await form_of(pilot, NAME)
+    await launch.type(**{"data": "corpus.txt", "env": "NCCL_DEBUG=INFO,HF_TOKEN=hf_x", **texts})
+    await launch.ready()
+    await launch.until(lambda: len(launch.screen.query(RoleRule)) == 2, "the roles")
     # How far the form is scrolled depends on what is laid out when a field takes the focus.
-    await settled(pilot)
-    return screen
+    await launch.settled()
+    return launch
+
+
+async def with_trainer(pilot):
+    """Open and fill the form, and open the fields of the role trainer."""
+    launch = await filled(pilot)
+    launch.screen.query(RoleRule).first().focus()
+    await launch.settled()
+    await launch.press("enter")
+    await launch.until(lambda: launch.form.row(TRAINER, "image"), "its fields")
+    await launch.settled()
+    return launch
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_role_that_is_open(snap_compare, app, size):
     async def run(pilot):
-        screen = await filled(pilot)
-        screen.query(RoleRule).first().focus()
-        await settled(pilot)
-        await pilot.press("enter")
-        await until(pilot, lambda: screen.editor.form.row(TRAINER, "image"), "its fields")
-        await settled(pilot)
-        memory = row_of(screen, "memMB", TRAINER).input
-        memory.focus()
-        await settled(pilot)
+        launch = await with_trainer(pilot)
+        await launch.focus("memMB", TRAINER)
+        await launch.settled()
         # In one go: how far the form is scrolled would depend on which letters a dry run comes between.
-        memory.value = "65536"
-        await until(pilot, lambda: row_of(screen, "memMB", TRAINER).field.text == "65536", "the change")
-        await ready(pilot, screen)
+        launch.set("memMB", "65536", TRAINER)
+        await launch.until(lambda: launch.field("memMB", TRAINER).text == "65536", "the change")
+        await launch.ready()
 
     assert snap_compare(app, terminal_size=SIZES[size], run_before=run)
 
 
 def test_pairs_a_line_each(snap_compare, app):
     async def run(pilot):
-        screen = await filled(pilot)
-        row_of(screen, "env").input.focus()
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ItemsDialog), "the lines")
-        await pilot.press("enter", *"OMP_NUM_THREADS")
-        await until(pilot, lambda: str(pilot.app.screen._words.content), "the error")
+        launch = await filled(pilot)
+        launch.row("env").input.focus()
+        dialog = await launch.open(ItemsDialog, "enter")
+        await launch.press("enter", *"OMP_NUM_THREADS")
+        await launch.until(lambda: str(dialog._words.content), "the error")
 
     assert snap_compare(app, terminal_size=SIZES["80x24"], run_before=run)
 
 
 def test_named_resources(snap_compare, app):
     async def run(pilot):
-        screen = await filled(pilot)
-        screen.query(RoleRule).first().focus()
-        await settled(pilot)
-        await pilot.press("enter")
-        await until(pilot, lambda: screen.editor.form.row(TRAINER, "resource"), "its fields")
-        await settled(pilot)
+        launch = await with_trainer(pilot)
         # What the dry run says takes rows from the form, which scrolls then.
-        await until(pilot, lambda: "makes no retries" in screen_text(pilot.app), "the dry run")
-        row_of(screen, "resource", TRAINER).input.focus()
-        await settled(pilot)
-        screen.query_one("#form-scroll").scroll_to_widget(row_of(screen, "resource", TRAINER), animate=False, top=True)
-        await settled(pilot)
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog), "the resources")
-        await pilot.press(*"p4", "down")
+        await launch.shows("makes no retries", on="drawn")
+        row = launch.row("resource", TRAINER)
+        row.input.focus()
+        await launch.settled()
+        launch.screen.query_one("#form-scroll").scroll_to_widget(row, animate=False, top=True)
+        await launch.settled()
+        await launch.open(ChoiceDialog, "enter")
+        await launch.press(*"p4", "down")
 
     assert snap_compare(app, terminal_size=SIZES["120x40"], run_before=run)
 
 
 def test_a_sweep(snap_compare, app):
     async def run(pilot):
-        screen = await filled(pilot, lr="0.1, 0.01", batch="16..64*2")
-        await until(
-            pilot,
-            lambda: screen.editor.is_answered and screen.editor.session and screen.editor.session.label,
-            "the request",
-        )
-        await pilot.press("ctrl+s")
-        await until(pilot, lambda: isinstance(pilot.app.screen, AskDialog), "the question")
+        launch = await filled(pilot, lr="0.1, 0.01", batch="16..64*2")
+        editor = launch.editor
+        await launch.until(lambda: editor.is_answered and editor.session and editor.session.label, "the request")
+        await launch.open(AskDialog, "ctrl+s")
 
     assert snap_compare(app, sizes=SIZES, run_before=run)
 
@@ -132,10 +126,10 @@ def test_what_would_be_shipped(snap_compare, app, tmp_path):
     (project / ".dockerignore").write_text("data\n*.md\n")
 
     async def run(pilot):
-        screen = await filled(pilot)
-        await type_into(pilot, screen, "workspace", "../project", "launch")
-        await until(pilot, lambda: "Workspace" in screen.editor.preview.rule.title.plain, "the tab")
-        await pilot.press("ctrl+t", "ctrl+t", "ctrl+t")
-        await until(pilot, lambda: " left out by " in preview(screen), "the files")
+        launch = await filled(pilot)
+        await launch.type("launch", workspace="../project")
+        await launch.shows("Workspace", on="tabs")
+        await launch.press("ctrl+t", "ctrl+t", "ctrl+t")
+        await launch.shows(" left out by ", on="preview")
 
     assert snap_compare(app, terminal_size=(120, 40), run_before=run)

@@ -10,6 +10,7 @@ import pytest
 from support.canned import NOW, CannedScheduler, busy_scheduler
 from support.dashboard import make_app, until
 from support.pictures import FAILED, RUNNING, SIZES, at_job, stands_at_cause
+from support.screens import Table
 from textual import events
 
 from torchx_tui.backends.history.journal import Journal
@@ -131,18 +132,13 @@ def form_of_demo(*keys):
             build_app("demo.train", arguments), "local_cwd", "torchx", {}, origin=LaunchOrigin("demo.train", arguments)
         )
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
-        await pilot.press("n")
-        await until(pilot, lambda: app.screen.chooser.picker.list.option_count > 5, "components")
-        app.screen.chooser.picker.search.value = "demo"
-        await until(pilot, lambda: app.screen.chooser.picker.list.option_count == 1, "the match")
-        await pilot.press("enter")
-        await until(pilot, lambda: app.screen.editor.model is not None and app.screen.editor.form.rows, "the form")
-        await until(pilot, lambda: app.screen.editor.session.request, "the request")
-        for key in keys:
-            await pilot.press(key)
-        await until(
-            pilot, lambda: not keys or app.screen.editor.model.errors() or app.screen.editor.preview.tab != "command"
-        )
+        launch = await Table(pilot).picker()
+        launch.set_search("demo")
+        await launch.finds("demo.train")
+        await launch.choose()
+        await launch.until(lambda: launch.editor.session.request, "the request")
+        await launch.press(*keys)
+        await launch.until(lambda: not keys or launch.model.errors() or launch.tab() != "command")
 
     return run_before
 

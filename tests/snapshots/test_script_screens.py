@@ -3,9 +3,10 @@
 from pathlib import Path
 
 from support.canned import MINUTE, CannedScheduler
-from support.dashboard import make_app, settled
-from support.launching import LaunchingScheduler, form_of, launching_app, ready, type_into
+from support.dashboard import make_app
+from support.launching import LaunchingScheduler, launching_app
 from support.pictures import SIZES, at_job
+from support.screens import form_of
 
 from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.specs.roles import AppDef
@@ -37,10 +38,10 @@ def test_form_of_a_python_script(snap_compare, tmp_path, monkeypatch):
     monkeypatch.setattr(app.runner, "dryrun", with_python)
 
     async def filled(pilot):
-        screen = await form_of(pilot, app, "finetune.py")
-        await type_into(pilot, screen, "lr", "1e-5, 3e-5")
-        await ready(pilot, screen)
-        await settled(pilot)
+        launch = await form_of(pilot, "finetune.py")
+        await launch.type(lr="1e-5, 3e-5")
+        await launch.ready()
+        await launch.settled()
 
     assert snap_compare(app, sizes=SIZES, run_before=filled)
 

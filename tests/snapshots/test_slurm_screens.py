@@ -3,8 +3,8 @@
 import pytest
 from support.canned import HOUR, MINUTE, NOW
 from support.dashboard import slurm_app, until
-from support.launching import form_of, type_into
 from support.pictures import SIZES
+from support.screens import form_of
 from support.slurm_commands import SlurmCommands
 
 from torchx_tui.base.files import user_name
@@ -97,10 +97,9 @@ def test_form_of_a_script(snap_compare, app, tmp_path, monkeypatch):
     (tmp_path / "home" / "train.sbatch").write_text(SCRIPT)
 
     async def filled(pilot):
-        screen = await form_of(pilot, app, "train.sbatch")
-        for name, text in {"nodes": "8", "partition": "h100", "qos": "high", "LR": "2e-5", "arg1": "sft.yaml"}.items():
-            await type_into(pilot, screen, name, text)
-        await until(pilot, lambda: screen.editor.is_answered, "a dry run")
+        launch = await form_of(pilot, "train.sbatch")
+        await launch.type(nodes="8", partition="h100", qos="high", LR="2e-5", arg1="sft.yaml")
+        await launch.until(lambda: launch.editor.is_answered, "a dry run")
         await pilot.press("ctrl+t", "ctrl+t", "ctrl+t")
 
     assert snap_compare(app, sizes={"160x45": (160, 45), "120x40": (120, 40)}, run_before=filled)

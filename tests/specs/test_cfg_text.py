@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.tables import toml_table
 
 from torchx_tui.specs.run_options import (
     format_cfg,
@@ -19,6 +21,8 @@ from torchx_tui.specs.run_options import (
     split_items,
     unquoted,
 )
+
+ROWS = toml_table(Path(__file__).with_name("cfg_text.toml"))
 
 # Letters that mean something to the text form come up as often as all others together.
 TEXTS = st.one_of(st.text(max_size=10), st.text("ab=,;:'\"\\ \n\t{}[]#~", max_size=10))
@@ -87,39 +91,12 @@ def test_any_text_is_pairs_or_a_sentence(text):
     assert "`" in words
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (None, ""),
-        (True, "true"),
-        (0.5, "0.5"),
-        ("a b", "a b"),
-        ("", ""),
-        ([], ""),
-        ({}, ""),
-        (["a", "b c"], "a;b c"),
-        ([""], "''"),
-        (["a,b"], "'a,b'"),
-        ({"A": "1", "B": "x:y"}, "A:1;B:'x:y'"),
-        ({"": ""}, "'':''"),
-        (["it's"], '"it\'s"'),
-        (['it\'s "so"'], "'it\\'s \"so\"'"),
-    ],
-)
+@pytest.mark.parametrize(("value", "text"), [*ROWS["values"], (None, "")])
 def test_how_a_value_is_written(value, text):
     assert format_value(value) == text
 
 
-@pytest.mark.parametrize(
-    ("cfg", "text"),
-    [
-        ({"a": None, "b": 1}, "b=1"),
-        ({"a": "", "b": " x"}, "a='',b=' x'"),
-        ({"a": "x,y", "b": "1=2"}, "a='x,y',b='1=2'"),
-        ({"tags": ["a", "b"], "flag": False}, "tags=a;b,flag=false"),
-        ({"tags": []}, "tags=''"),
-    ],
-)
+@pytest.mark.parametrize(("cfg", "text"), [*ROWS["options"], ({"a": None, "b": 1}, "b=1")])
 def test_how_options_are_written(cfg, text):
     assert format_cfg(cfg) == text
 

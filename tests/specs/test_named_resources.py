@@ -9,13 +9,11 @@ import pytest
 
 from torchx_tui.specs.errors import UnknownResourceError
 from torchx_tui.specs.resource_names import (
-    get_named_resources,
     has_registered_resources,
     named_resource_names,
     named_resources,
-    resource,
 )
-from torchx_tui.specs.resources import NULL_RESOURCE, Resource
+from torchx_tui.specs.resources import Resource
 
 
 @pytest.fixture(autouse=True)
@@ -25,37 +23,6 @@ def fresh(monkeypatch):
     named_resources.reset()
     yield
     named_resources.reset()
-
-
-def test_generic_and_aws():
-    small = named_resources["gpu.small"]
-    assert (small.cpu, small.gpu, small.memMB) == (8, 1, 32768)
-    assert small.get_resource_name() == "gpu.small"
-    assert not small.is_fractional()
-    assert Resource(1, 1, 1, tags={"torchx/named_resources.is_fractional": True}).is_fractional()
-    p4d = get_named_resources("aws_p4d.24xlarge")
-    assert (p4d.cpu, p4d.gpu, p4d.memMB) == (96, 8, 1132416)
-    assert p4d.capabilities == {"node.kubernetes.io/instance-type": "p4d.24xlarge"}
-    assert p4d.devices == {"vpc.amazonaws.com/efa": 4}
-    trainium = named_resources["aws_trn1.32xlarge"]
-    assert trainium.devices == {"vpc.amazonaws.com/efa": 8, "aws.amazon.com/neurondevice": 16}
-    assert named_resources["aws_t3.medium"].memMB == 3932
-
-
-def test_there_are_61_of_aws():
-    assert sum(name.startswith("aws_") for name in named_resource_names()) == 61
-    assert {"NULL", "MISSING"}.isdisjoint(named_resource_names())
-
-
-def test_null_is_nothing():
-    assert named_resources["NULL"] == named_resources["MISSING"] == NULL_RESOURCE
-
-
-def test_case_does_not_count():
-    assert named_resources["AWS_P4D.24XLARGE"].get_resource_name() == "aws_p4d.24xlarge"
-    assert "GPU.Small" in named_resources
-    assert "gpu.tiny" not in named_resources
-    assert 3 not in named_resources
 
 
 def test_each_look_up_makes_a_new_one():
@@ -70,12 +37,6 @@ def test_an_unknown_name_gets_the_closest():
     assert str(caught.value) == "No named resource found for `gpu.smal`. Did you mean `gpu.small`?"
     with pytest.raises(UnknownResourceError, match=r"Valid names: .*cpu\.nano"):
         named_resources["zzzzzz"]
-
-
-def test_figures_or_a_name():
-    assert resource() == Resource(2, 0, 1024)
-    assert resource(cpu=1, gpu=3, memMB=5) == Resource(1, 3, 5)
-    assert resource(cpu=1, h="cpu.large").cpu == 2
 
 
 def write_module(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:

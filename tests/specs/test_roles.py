@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 
 import pytest
 from support.waiting import PATIENCE
@@ -14,13 +14,6 @@ from torchx_tui.specs.errors import UnknownRoleError
 from torchx_tui.specs.resources import NULL_RESOURCE, Resource
 from torchx_tui.specs.roles import AppDef, AppDryRunInfo, RetryPolicy, Role
 from torchx_tui.specs.status import MISSING
-
-
-def test_fields_of_a_role_stand_in_their_documented_order():
-    assert [field.name for field in fields(Role)] == [
-        *("name", "image", "base_image", "entrypoint", "args", "env", "num_replicas", "max_retries", "retry_policy"),
-        *("resource", "port_map", "metadata", "min_replicas", "mounts", "workspace", "overrides"),
-    ]
 
 
 def test_a_role_with_defaults():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.tables import toml_table
 
 from torchx_tui.specs.errors import AppDefError
 from torchx_tui.specs.mounts import BindMount, DeviceMount, VolumeMount
@@ -15,6 +17,8 @@ from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef, RetryPolicy, Role
 from torchx_tui.specs.serialize import appdef_from_dict, appdef_from_json, appdef_to_dict, appdef_to_json
 from torchx_tui.specs.workspace import Workspace
+
+ROWS = toml_table(Path(__file__).with_name("serialize.toml"))
 
 names = st.text(max_size=8)
 leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | names
@@ -84,35 +88,7 @@ def test_numbers_become_the_texts_that_a_process_gets():
     assert (made.args, made.env) == (["1", "a"], {"LR": "0.5"})
 
 
-@pytest.mark.parametrize(
-    ("tree", "words"),
-    [
-        ([], "must be an object, not list"),
-        ({}, "name is missing"),
-        ({"format": 2, "name": "app"}, "install a newer one"),
-        ({"name": 3}, "name must be a text, not int"),
-        ({"name": "app", "rolls": []}, "unknown rolls. Valid: name, roles, metadata"),
-        ({"name": "app", "roles": [{"name": "r"}]}, "roles[0]: image is missing"),
-        ({"name": "app", "roles": [{"name": "r", "image": "i", "overrides": {}}]}, "mounts, workspace\n"),
-        (
-            {"name": "app", "roles": [{"name": "r", "image": "i", "retry_policy": "X"}]},
-            "Valid: REPLICA, APPLICATION, ROLE",
-        ),
-        ({"name": "app", "roles": [{"name": "r", "image": "i", "mounts": [{"type": "tape"}]}]}, "bind, volume, device"),
-        ({"name": "app", "roles": [{"name": "r", "image": "i", "mounts": [{"type": "bind"}]}]}, "mounts[0]"),
-        (
-            {"name": "app", "roles": [{"name": "r", "image": "i", "mounts": [{"type": []}]}]},
-            "mounts[0]: type must be a text",
-        ),
-        ({"name": "app", "roles": [{"name": "r", "image": "i", "resource": {"cpu": 1}}]}, "gpu is missing"),
-        (
-            {"name": "app", "roles": [{"name": "r", "image": "i", "env": {"A": []}}]},
-            "each value must be a text or an integer or a number, not list",
-        ),
-        ({"name": "app", "roles": [{"name": "r", "image": "i", "workspace": {"a": 3}}]}, "workspace must be a text"),
-        ({"name": "app", 3: "x", "metadata": {}}, "AppDef: "),
-    ],
-)
+@pytest.mark.parametrize(("tree", "words"), ROWS["refused"])
 def test_what_is_refused(tree, words):
     with pytest.raises(AppDefError) as caught:
         appdef_from_dict(tree)
@@ -122,6 +98,8 @@ def test_what_is_refused(tree, words):
 def test_broken_json_is_refused():
     with pytest.raises(AppDefError, match="not JSON"):
         appdef_from_json("{")
+    with pytest.raises(AppDefError, match="AppDef: "):
+        appdef_from_dict({"name": "app", 3: "x", "metadata": {}})
 
 
 def test_foreign_objects_in_metadata():

@@ -2,23 +2,9 @@
 
 import itertools
 
-from torchx_tui.specs.status import AppState, ReplicaState, is_started, is_terminal, may_follow
+from torchx_tui.specs.status import AppState, may_follow
 
 S = AppState
-
-
-def test_numbers_and_names_are_torchxs():
-    assert [(state.name, state.value) for state in S] == [
-        *(("UNSUBMITTED", 0), ("SUBMITTED", 1), ("PENDING", 2), ("RUNNING", 3)),
-        *(("SUCCEEDED", 4), ("FAILED", 5), ("CANCELLED", 6), ("UNKNOWN", 7)),
-    ]
-    assert (str(S.RUNNING), repr(S.RUNNING), f"{S.RUNNING:>8}") == ("RUNNING", "RUNNING (3)", " RUNNING")
-    assert ReplicaState is AppState
-
-
-def test_final_and_started():
-    assert {state for state in S if is_terminal(state)} == {S.SUCCEEDED, S.FAILED, S.CANCELLED}
-    assert {state for state in S if is_started(state)} == {S.RUNNING, S.SUCCEEDED, S.FAILED, S.CANCELLED}
 
 
 def test_nothing_follows_a_final_state():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-from datetime import datetime
 
 import pytest
 import yaml
@@ -20,70 +19,6 @@ def status(*replicas: ReplicaStatus) -> AppStatus:
 
 def replica(number: int, state: ReplicaState, error: str = "<NONE>") -> ReplicaStatus:
     return ReplicaStatus(number, state, "trainer", "host", error)
-
-
-def test_text_is_torchxs():
-    app = status(replica(1, ReplicaState.FAILED), replica(0, ReplicaState.SUCCEEDED))
-    assert app.format() == (
-        "AppStatus:\n"
-        "    State: FAILED\n"
-        "    Num Restarts: 1\n"
-        "    Roles: \n"
-        " *trainer[0]:SUCCEEDED\n"
-        "  trainer[1]:FAILED (no reply file)\n"
-        "    Msg: why\n"
-        "    Structured Error Msg: <NONE>\n"
-        "    UI URL: http://x\n"
-        "    "
-    )
-
-
-@pytest.mark.parametrize(
-    "error",
-    [NESTED, {"message": "ValueError: bad", "errorCode": 3, "timestamp": 1700000000}],
-    ids=["torchelastic", "flat"],
-)
-def test_an_error_file_is_told(error):
-    text = status(replica(0, ReplicaState.FAILED, json.dumps(error))).format()
-    assert (
-        " *trainer[0]:FAILED (exitcode: 3)\n"
-        f"        timestamp: {datetime.fromtimestamp(1700000000)}\n"
-        "        hostname: host\n"
-        "        error_msg: ValueError: bad\n"
-    ) in text
-
-
-def error_text(message: str) -> str:
-    return status(replica(0, ReplicaState.FAILED, json.dumps({"message": message}))).format()
-
-
-def test_long_messages_are_broken_at_spaces():
-    text = error_text("word " * 40)
-    lines = [line for line in text.splitlines() if "word" in line]
-    assert len(lines) == 3
-    assert lines[0].startswith("        error_msg: word")
-    assert all(line.startswith("                word") for line in lines[1:])
-
-
-def test_wrappings_of_messages_are_taken_off():
-    assert "error_msg: CUDA error: lost\n" in error_text("CUDA error: lost\nException raised from here\nmore")
-    # It is cut before the first space that is behind 80 characters, so that this one has less.
-    wrapped = "RuntimeError('On WorkerInfo(id=1, name=trainer:0:0):\nValueError: bad\n')"
-    assert f"error_msg: {wrapped}\n" in error_text(f"xx {wrapped}yy")
-    assert "error_msg: a\n')RuntimeError('On WorkerInfo(b):\n" in error_text("a\n')RuntimeError('On WorkerInfo(b):\n")
-
-
-@pytest.mark.parametrize("error", ["not json", "[1]", '{"message": 3}', '{"other": "x"}'])
-def test_what_is_neither_form_is_shown_as_it_is(error):
-    assert f"Roles: {error}\n" in status(replica(0, ReplicaState.FAILED, error)).format()
-
-
-@pytest.mark.parametrize("timestamp", [None, "soon", 1e300, []])
-def test_an_odd_timestamp_is_no_reason_to_fail(timestamp):
-    error = json.dumps({"message": "bad", "timestamp": timestamp})
-    text = status(replica(0, ReplicaState.FAILED, error)).format()
-    assert "timestamp: <N/A>" in text
-    assert "(exitcode: <N/A>)" in text
 
 
 def test_json_has_torchxs_keys_and_ours_where_they_say_something():
@@ -103,13 +38,6 @@ def test_json_has_torchxs_keys_and_ours_where_they_say_something():
     }
     assert {"exit_code": 1, "signal": "SIGKILL", "restarts": 2}.items() <= second.items()
     assert "pid" not in second
-
-
-def test_roles_can_be_chosen():
-    app = status(replica(0, ReplicaState.RUNNING))
-    app.roles.append(RoleStatus("reader", []))
-    assert [role["role"] for role in app.to_json(["reader"])["roles"]] == ["reader"]
-    assert "trainer" not in app.format(["reader"])
 
 
 def test_repr_is_plain_yaml():

@@ -106,9 +106,3 @@ def busy_cluster() -> ClusterStatus:
         "MaxJobsPU of the QOS high: 1 of 2 jobs in use",
     ]
     return ClusterStatus(pools, nodes, limits)
-
-
-def large_cluster(nodes: int) -> ClusterStatus:
-    """Return a cluster of one partition."""
-    made = [node(f"node{n:05}", "gpu", gpus="h200", free=n % 9, of=8, users=("alice",)) for n in range(nodes)]
-    return ClusterStatus([pool("gpu", made, limit=24 * HOUR)], made)

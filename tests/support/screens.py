@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from rich.style import Style
-from support import launching
 from support.dashboard import key_bar, screen_text, settled, until
+from textual import events
 from textual.pilot import Pilot
 from textual.widget import Widget
 from textual.widgets import Button, Static
@@ -175,7 +175,11 @@ class Table(Driver):
 
     async def picker(self) -> Launch:
         """Open the launch screen, and wait for all components."""
-        await launching.opened(self.pilot, self.app)
+        screen = await self.open(LaunchScreen, "n")
+        await self.until(lambda: screen.chooser.picker.components, "the components")
+        # The builtins come first, those of files behind them.
+        await self.app.workers.wait_for_complete([one for one in self.app.workers if one.group == "components"])
+        await self.pilot.pause()
         return Launch(self.pilot)
 
     async def edit(self, key: str = "e") -> Launch:
@@ -377,10 +381,12 @@ class Launch(Driver):
 
     @property
     def model(self) -> Any:
-        return launching.model_of(self.screen)
+        return self.editor.model
 
     def row(self, name: str, section: str = "argument") -> Any:
-        return launching.row_of(self.screen, name, section)
+        found = self.form.row(section, name)
+        assert found is not None, name
+        return found
 
     def field(self, name: str, section: str = "argument") -> Field:
         return self.row(name, section).field
@@ -406,10 +412,10 @@ class Launch(Driver):
 
     def at(self) -> str:
         """Return the field with the focus."""
-        return launching.field_with_focus(self.screen)
+        return next((row.field.name for row in self.form.rows if row.input.has_focus), "")
 
     def preview(self) -> str:
-        return launching.preview(self.screen)
+        return text_of(self.screen, "#preview-body Static")
 
     def tabs(self) -> str:
         """Return the names of the preview's tabs."""
@@ -420,13 +426,13 @@ class Launch(Driver):
 
     def words(self) -> str:
         """Return what stands beside Submit."""
-        return launching.words(self.screen)
+        return text_of(self.screen, "#submit-words")
 
     def warnings(self) -> str:
-        return launching.drawn(self.screen, "#form-warnings")
+        return text_of(self.screen, "#form-warnings")
 
     def help(self) -> str:
-        return launching.drawn(self.screen, "#field-help")
+        return text_of(self.screen, "#field-help")
 
     def can_submit(self) -> bool:
         return not self.form.submit.disabled
@@ -446,9 +452,15 @@ class Launch(Driver):
         await self.until(lambda: field.has_focus, name)
 
     async def type(self, section: str = "argument", /, **texts: str) -> None:
-        """Replace the texts of fields of a section, as people type and paste."""
+        """Replace texts of fields of a section: the last letter is typed, what is before it pasted, as people do."""
         for name, text in texts.items():
-            await launching.type_into(self.pilot, self.screen, name, text, section)
+            await self.focus(name, section)
+            await self.press("end", "ctrl+u")
+            if text[:-1]:
+                self.row(name, section).input.post_message(events.Paste(text[:-1]))
+            if text:
+                await self.press(text[-1])
+            await self.has(section, **{name: text})
 
     async def has(self, section: str = "argument", /, **texts: str) -> None:
         """Wait until fields show these texts."""
@@ -456,7 +468,11 @@ class Launch(Driver):
 
     async def ready(self) -> None:
         """Wait for a dry run of what the form has."""
-        await launching.ready(self.pilot, self.screen)
+
+        def is_ready() -> bool:
+            return self.editor.is_answered and "ready" in self.words() and self.editor.session.request
+
+        await self.until(is_ready, "a dry run")
 
     async def open_role(self, name: str) -> str:
         """Open the fields of a role; return their section."""
@@ -490,12 +506,18 @@ async def jobs_of(app: TorchXTuiApp, size: tuple[int, int] = WIDE, rows: int = 1
         yield Table(pilot)
 
 
+async def form_of(pilot: Pilot[Any], name: str) -> Launch:
+    """Open the form of a component over the jobs."""
+    app: Any = pilot.app
+    await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
+    launch = await Table(pilot).picker()
+    await launch.pick(name)
+    await launch.until(launch.at, "the focus on a field")
+    return launch
+
+
 @asynccontextmanager
 async def launch_of(app: TorchXTuiApp, component: str = "", size: tuple[int, int] = WIDE) -> AsyncIterator[Launch]:
     """Start the dashboard, and open the form of a component, or the picker."""
     async with jobs_of(app, size, 0) as table:
-        launch = await table.picker()
-        if component:
-            await launch.pick(component)
-            await launch.until(launch.at, "the focus on a field")
-        yield launch
+        yield await form_of(table.pilot, component) if component else await table.picker()

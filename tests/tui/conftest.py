@@ -1,8 +1,11 @@
+import time
+
 import pytest
-from support import loop_audit, undrawn
+from support import loop_audit
 from support.canned import busy_scheduler
 from support.command import command_runner
 from support.dashboard import make_app
+from support.undrawn import nothing_that_cannot_be_drawn as nothing_that_cannot_be_drawn
 
 
 @pytest.fixture
@@ -32,9 +35,14 @@ def nothing_that_waits_on_the_event_loop():
     assert not loop_audit.calls
 
 
-@pytest.fixture(autouse=True)
-def nothing_that_cannot_be_drawn():
-    """Fail a test in which drawing raised, although the product survives it."""
-    undrawn.failures.clear()
-    yield
-    assert not undrawn.failures
+@pytest.fixture
+def zone(monkeypatch):
+    """Return what sets the time zone."""
+
+    def set_zone(name):
+        monkeypatch.setenv("TZ", name)
+        time.tzset()
+
+    yield set_zone
+    monkeypatch.undo()
+    time.tzset()

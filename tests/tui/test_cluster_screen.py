@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
 from backend.kubernetes.samples import described, sample
 from support.canned import MINUTE, NOW, CannedScheduler
-from support.cluster import CannedCluster, EstimatingCluster, busy_cluster, large_cluster
-from support.dashboard import key_bar, make_app, screen_text, until
-from support.launching import form_of, model_of, row_of
+from support.cluster import CannedCluster, EstimatingCluster, busy_cluster
+from support.dashboard import make_app
+from support.screens import Driver, Launch, jobs_of, launch_of
 from support.waiting import NEVER, PATIENCE
 
 from torchx_tui.backends.kubernetes.kinds.batch import BATCH
@@ -19,7 +20,6 @@ from torchx_tui.backends.types import ClusterNode, ClusterPool, ClusterStatus
 from torchx_tui.specs.errors import BackendUnavailableError
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui.cluster.screen import ClusterScreen, pool_of_job
-from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.ui.row_table import RowTable
@@ -38,65 +38,64 @@ def app(scheduler, tmp_path, monkeypatch):
     return made
 
 
-async def opened(pilot, app) -> ClusterScreen:
-    await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.made and app.jobs.answered, "the jobs")
-    await pilot.press("C")
-    await until(pilot, lambda: isinstance(app.screen, ClusterScreen) and app.screen.status, "the cluster")
-    await until(pilot, lambda: table(app).row_count, "the rows")
-    return app.screen
+class Cluster(Driver):
+    """The rows of the cluster screen."""
+
+    @property
+    def table(self) -> RowTable:
+        return self.screen.query_one(RowTable)
+
+    async def at(self, name: str) -> None:
+        """Wait until the cursor is on a row."""
+        await self.until(lambda: self.table.cursor_name == name, name)
+
+    async def has(self, rows: int) -> None:
+        await self.until(lambda: self.table.row_count == rows, f"{rows} rows")
 
 
-def table(app) -> RowTable:
-    return app.screen.query_one(RowTable)
+async def cluster_by(driver: Driver, *keys: str) -> Cluster:
+    """Open the cluster screen by keys, and wait for its rows."""
+    screen = await driver.open(ClusterScreen, *keys)
+    await driver.until(lambda: screen.status and screen.query_one(RowTable).row_count, "the rows")
+    return Cluster(driver.pilot)
+
+
+@asynccontextmanager
+async def cluster_of(app):
+    """Start the dashboard, and open the cluster screen."""
+    async with jobs_of(app, rows=0) as jobs:
+        await jobs.until(lambda: {*app.schedulers} <= {*app.jobs.made}, "the backends")
+        yield await cluster_by(jobs, "C")
 
 
 async def test_pools_then_nodes_and_back(app):
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, app)
-        drawn = screen_text(app)
-        assert "10/56 a100" in drawn
-        assert "GrpTRES of the account vision: 14 of 16 GPUs in use" in drawn
-        await pilot.press("j", "enter")
-        await until(pilot, lambda: "7 nodes of long" in screen_text(app), "the nodes")
-        assert "bad fan [root]" in screen_text(app)
-        await pilot.press("escape")
-        await until(pilot, lambda: table(app).cursor_name == "long", "the pool")
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the jobs")
-
-
-async def test_a_click_moves_the_cursor_then_opens(app):
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, app)
-        for _ in range(2):
-            await pilot.click(RowTable, offset=(3, 2))
-            await until(pilot, lambda: "7 nodes of long" in screen_text(app) or table(app).cursor_name == "long")
-        await until(pilot, lambda: "7 nodes of long" in screen_text(app), "the nodes")
+    async with cluster_of(app) as cluster:
+        await cluster.shows("10/56 a100", "GrpTRES of the account vision: 14 of 16 GPUs in use", on="drawn")
+        await cluster.press("j", "enter")
+        await cluster.shows("7 nodes of long", "bad fan [root]", on="drawn")
+        await cluster.press("escape")
+        await cluster.at("long")
+        await cluster.open(JobsScreen, "escape")
 
 
 async def test_filter_keeps_rows_with_all_words(app):
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, app)
-        await pilot.press("slash", *"not gold", "enter")
-        await until(pilot, lambda: table(app).row_count == 1, "one row")
-        assert (table(app).cursor_name, "1 of 5 partitions" in screen_text(app)) == ("h100", True)
-        await pilot.press("escape")
-        await until(pilot, lambda: table(app).row_count == 5, "all rows")
-        assert isinstance(app.screen, ClusterScreen)
+    async with cluster_of(app) as cluster:
+        await cluster.press("slash", *"not gold", "enter")
+        await cluster.has(1)
+        await cluster.at("h100")
+        await cluster.shows("1 of 5 partitions", on="drawn")
+        await cluster.press("escape")
+        await cluster.has(5)
+        assert app.screen is cluster.screen
 
 
 async def test_launch_goes_to_the_pool(app):
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, app)
-        await pilot.press("j", "n")
-        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.chooser.picker.components)
-        screen = app.screen
-        screen.chooser.picker.search.value = "utils.echo"
-        await until(pilot, lambda: (found := screen.chooser.picker.highlighted) and found.name == "utils.echo")
-        await pilot.press("enter")
-        await until(pilot, lambda: screen.editor.model is not None and screen.editor.form.rows, "the form")
-        model = screen.editor.model
-        assert (model.scheduler, model.plan().cfg.get("partition")) == ("slurm", "long")
+    async with cluster_of(app) as cluster:
+        screen = await cluster.open(LaunchScreen, "j", "n")
+        await cluster.until(lambda: screen.chooser.picker.components, "the components")
+        launch = Launch(cluster.pilot)
+        await launch.pick("utils.echo")
+        assert (launch.model.scheduler, launch.model.plan().cfg.get("partition")) == ("slurm", "long")
 
 
 @pytest.mark.parametrize(
@@ -105,37 +104,32 @@ async def test_launch_goes_to_the_pool(app):
 async def test_a_field_of_the_form_takes_the_pool(app, scheduler, tmp_path, keys, text):
     (tmp_path / ".torchxconfig").write_text("[cli:run]\nscheduler = slurm\n")
     scheduler.status = replace(scheduler.status, pools=[*scheduler.status.pools, ClusterPool("spare", "pool")])
-    async with app.run_test(size=(120, 40)) as pilot:
-        screen = await form_of(pilot, app, "utils.echo")
-        row_of(screen, "msg").input.value = "typed"
-        assert "ctrl+r What is free" not in key_bar(app)
-        row = row_of(screen, "partition", "option")
-        row.input.focus()
-        row.input.value = "old"
-        await until(pilot, lambda: "ctrl+r What is free" in key_bar(app), "the key")
-        await pilot.press("ctrl+r")
-        await until(pilot, lambda: isinstance(app.screen, ClusterScreen) and app.screen.status, "the cluster")
-        await until(pilot, lambda: table(app).cursor_name == "old", "the partition of the field")
-        await pilot.press("g", *keys)
+    async with launch_of(app, "utils.echo") as launch:
+        launch.set("msg", "typed")
+        assert "ctrl+r What is free" not in launch.key_hints()
+        await launch.focus("partition", "option")
+        launch.set("partition", "old", "option")
+        await launch.until(lambda: "ctrl+r What is free" in launch.key_hints(), "the key")
+        cluster = await cluster_by(launch, "ctrl+r")
+        await cluster.at("old")
+        await cluster.press("g", *keys)
         if keys[0] == "G":
-            await until(pilot, lambda: "spare is not a partition" in screen_text(app), "the refusal")
-            await pilot.press("escape")
-        await until(pilot, lambda: app.screen is screen, "the form")
-        await until(pilot, lambda: model_of(screen).plan().cfg.get("partition") == text, text)
-        assert (row.input.value, row.input.has_focus, row_of(screen, "msg").input.value) == (text, True, "typed")
+            await cluster.shows("spare is not a partition", on="drawn")
+            await cluster.press("escape")
+        await launch.back()
+        await launch.until(lambda: launch.model.plan().cfg.get("partition") == text, text)
+        assert (launch.value("partition", "option"), launch.at(), launch.value("msg")) == (text, "partition", "typed")
 
 
 async def test_a_hostile_name_is_opened_and_estimated(tmp_path):
     name = "a\x1b[31m[red]b"
     status = ClusterStatus([ClusterPool(name, cfg={"partition": name})], [ClusterNode("n1", (name,))])
     scheduler = EstimatingCluster(status, NOW)
-    app = make_app(scheduler, tmp_path, name="slurm")
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, app)
-        await until(pilot, lambda: "a[red]b: a job of one task would start now" in screen_text(app), "the estimate")
+    async with cluster_of(make_app(scheduler, tmp_path, name="slurm")) as cluster:
+        await cluster.shows("a[red]b: a job of one task would start now", on="drawn")
         assert {*scheduler.estimated} == {name}
-        await pilot.press("enter")
-        await until(pilot, lambda: "1 node of a[red]b" in screen_text(app), "its node")
+        await cluster.press("enter")
+        await cluster.shows("1 node of a[red]b", on="drawn")
 
 
 async def test_a_queue_is_chosen_at_its_backend(tmp_path, monkeypatch):
@@ -146,92 +140,69 @@ async def test_a_queue_is_chosen_at_its_backend(tmp_path, monkeypatch):
         CannedCluster(busy_cluster()), tmp_path, name="slurm", more={"kubernetes": CannedCluster(queues, "queue")}
     )
     monkeypatch.setattr(app.runner, "scheduler_names", lambda: ["slurm", "kubernetes"])
-    async with app.run_test(size=(120, 40)) as pilot:
-        screen = await form_of(pilot, app, "utils.echo")
-        row_of(screen, "queue", "option").input.focus()
-        await pilot.press("ctrl+r")
-        await until(pilot, lambda: isinstance(app.screen, ClusterScreen) and app.screen.status, "the cluster")
-        await until(pilot, lambda: table(app).cursor_name == "red", "the queue")
-        assert "slurm" not in screen_text(app).splitlines()[1]
-        assert "1 queue, 1 pool " in screen_text(app)
-        await pilot.press("enter")
-        await until(pilot, lambda: model_of(screen).plan().cfg.get("queue") == "red", "the choice")
+    async with launch_of(app, "utils.echo") as launch:
+        await launch.focus("queue", "option")
+        cluster = await cluster_by(launch, "ctrl+r")
+        await cluster.at("red")
+        assert "slurm" not in cluster.drawn().splitlines()[1]
+        await cluster.shows("1 queue, 1 pool ", on="drawn")
+        await cluster.press("enter")
+        await launch.until(lambda: launch.model.plan().cfg.get("queue") == "red", "the choice")
 
 
 async def test_the_row_at_the_cursor_is_estimated(tmp_path, monkeypatch):
     delay = "torchx_tui.tui.cluster.screen._ESTIMATE_DELAY_S"
     scheduler = EstimatingCluster(busy_cluster(), NOW)
-    app = make_app(scheduler, tmp_path, name="slurm")
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, app)
-        await until(pilot, lambda: "gpu: a job of one task would start in 2h 05m" in screen_text(app), "the estimate")
+    async with cluster_of(make_app(scheduler, tmp_path, name="slurm")) as cluster:
+        await cluster.shows("gpu: a job of one task would start in 2h 05m", on="drawn")
         monkeypatch.setattr(delay, NEVER)
-        await pilot.press("j")
+        await cluster.press("j")
         monkeypatch.setattr(delay, 0.01)
-        await pilot.press("j")
-        refusal = "h100: a job of one task would not start: Invalid account [vision]"
-        await until(pilot, lambda: refusal in screen_text(app), "the refusal")
+        await cluster.press("j")
+        await cluster.shows("h100: a job of one task would not start: Invalid account [vision]", on="drawn")
         # Not the row that the cursor passed.
         assert {*scheduler.estimated} == {"gpu", "h100"}
-        await pilot.press("j", "enter")
-        await until(pilot, lambda: "cpu: a job of one task would start now" in screen_text(app), "the opened one")
+        await cluster.press("j", "enter")
+        await cluster.shows("cpu: a job of one task would start now", on="drawn")
 
 
 async def test_read_only_offers_no_launch(scheduler, tmp_path):
-    app = make_app(scheduler, tmp_path, name="slurm", read_only=True)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, app)
-        assert "n Launch here" not in key_bar(app)
-        await pilot.press("n")
-        await pilot.pause()
-        assert isinstance(app.screen, ClusterScreen)
+    async with cluster_of(make_app(scheduler, tmp_path, name="slurm", read_only=True)) as cluster:
+        assert "n Launch here" not in cluster.key_hints()
+        await cluster.press("n")
+        await cluster.settled()
+        assert cluster.app.screen is cluster.screen
 
 
 async def test_tabs_are_the_backends_that_can_tell(tmp_path):
     other = CannedCluster(ClusterStatus([ClusterPool("red", "queue", cfg={"queue": "red"}, cpus=4, cpus_free=1)]))
     more = {"kubernetes": other, "local_cwd": CannedScheduler()}
-    app = make_app(CannedCluster(busy_cluster()), tmp_path, name="slurm", more=more)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: len(app.jobs.made) == 3, "the backends")
-        await opened(pilot, app)
-        assert "local" not in screen_text(app).splitlines()[1]
-        await pilot.press("right_square_bracket")
-        await until(pilot, lambda: table(app).cursor_name == "red", "the queue")
-        assert "1 queue " in screen_text(app)
-        await pilot.press("left_square_bracket")
-        await until(pilot, lambda: table(app).cursor_name == "gpu", "the partition")
+    async with cluster_of(make_app(CannedCluster(busy_cluster()), tmp_path, name="slurm", more=more)) as cluster:
+        assert "local" not in cluster.drawn().splitlines()[1]
+        await cluster.press("right_square_bracket")
+        await cluster.at("red")
+        await cluster.shows("1 queue ", on="drawn")
+        await cluster.press("left_square_bracket")
+        await cluster.at("gpu")
 
 
 async def test_rows_stay_when_a_backend_falls_silent(app, scheduler):
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, app)
+    async with cluster_of(app) as cluster:
         scheduler.error = BackendUnavailableError("slurm does not [answer]")
-        await pilot.press("R")
-        await until(pilot, lambda: "! slurm does not [answer]" in screen_text(app), "the error")
-        assert table(app).row_count == 5
+        await cluster.press("R")
+        await cluster.shows("! slurm does not [answer]", on="drawn")
+        assert cluster.table.row_count == 5
         scheduler.error = None
-        await pilot.press("R")
-        await until(pilot, lambda: "5 partitions" in screen_text(app), "the answer")
+        await cluster.press("R")
+        await cluster.shows("5 partitions", on="drawn")
 
 
 async def test_a_backend_that_never_answered_says_why(app, scheduler):
-    async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: app.jobs.made and app.jobs.answered, "the jobs")
+    async with jobs_of(app, rows=0) as jobs:
+        await jobs.until(lambda: app.jobs.made, "the backend")
         scheduler.error = BackendUnavailableError("no controller")
-        await pilot.press("C")
-        await until(pilot, lambda: isinstance(app.screen, ClusterScreen) and "no controller" in screen_text(app))
-
-
-async def test_it_is_asked_again_while_it_is_open(tmp_path, monkeypatch):
-    monkeypatch.setattr("torchx_tui.tui.cluster.screen._LEAST_REFRESH_S", 0.05)
-    scheduler = CannedCluster(ClusterStatus(busy_cluster().pools, refresh_s=0.05))
-    app = make_app(scheduler, tmp_path, name="slurm")
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, app)
-        scheduler.status = ClusterStatus(busy_cluster().pools[:2], refresh_s=0.05)
-        await until(pilot, lambda: table(app).row_count == 2, "the next answer")
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the jobs")
+        await jobs.open(ClusterScreen, "C")
+        await jobs.shows("no controller", on="drawn")
 
 
 @pytest.mark.parametrize(
@@ -247,14 +218,10 @@ async def test_a_waiting_job_leads_to_its_pool(app, scheduler, state, metadata, 
     scheduler.add("train-1", state, MINUTE)
     scheduler.described["train-1"].metadata.update(metadata)
     scheduler.described["train-1"].cfg.update(cfg)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count == 1, "the job")
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.described is not None, "the job")
-        await until(pilot, lambda: "C what is free" in screen_text(app), "the key")
-        await pilot.press("C")
-        await until(pilot, lambda: isinstance(app.screen, ClusterScreen) and app.screen.status, "the cluster")
-        await until(pilot, lambda: table(app).cursor_name == "h100", "its partition")
+    async with jobs_of(app) as jobs:
+        job = await jobs.job()
+        await job.shows("C what is free", on="drawn")
+        await (await cluster_by(job, "C")).at("h100")
 
 
 @pytest.mark.parametrize(
@@ -269,25 +236,13 @@ def test_the_pool_of_a_recorded_job(kind, group, name, pool):
     assert pool_of_job(described(kind, sample(group, name))) == pool
 
 
-async def test_thousands_of_nodes_are_all_there(tmp_path):
-    app = make_app(CannedCluster(large_cluster(5000)), tmp_path, name="slurm")
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, app)
-        await pilot.press("enter")
-        await until(pilot, lambda: table(app).row_count == 5000, "the nodes")
-        await pilot.press("G")
-        await until(pilot, lambda: "node04999" in screen_text(app), "the last one")
-        await pilot.press("slash", *"node04999")
-        await until(pilot, lambda: "1 of 5,000 nodes of gpu" in screen_text(app), "one node")
-
-
 async def test_no_key_where_no_backend_can_tell(tmp_path):
     app = make_app(CannedScheduler(), tmp_path)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: app.jobs.made and app.jobs.answered, "the jobs")
-        await pilot.press("C")
-        await pilot.pause()
-        assert isinstance(app.screen, JobsScreen)
+    async with jobs_of(app, rows=0) as jobs:
+        await jobs.until(lambda: app.jobs.made, "the backend")
+        await jobs.press("C")
+        await jobs.settled()
+        assert app.screen is jobs.screen
 
 
 async def test_it_is_asked_again_after_a_pool_was_opened_meanwhile(tmp_path, monkeypatch):
@@ -296,19 +251,17 @@ async def test_it_is_asked_again_after_a_pool_was_opened_meanwhile(tmp_path, mon
     scheduler = CannedCluster(replace(busy_cluster(), refresh_s=0.05))
     answer = scheduler.cluster
 
-    def cluster() -> ClusterStatus:
+    def ask() -> ClusterStatus:
         is_asked.set()
         assert goes_on.wait(PATIENCE)
         return answer()
 
-    app = make_app(scheduler, tmp_path, name="slurm")
-    async with app.run_test(size=(120, 40)) as pilot:
-        await opened(pilot, app)
-        monkeypatch.setattr(scheduler, "cluster", cluster)
-        await until(pilot, is_asked.is_set, "the question")
-        await pilot.press("enter")
-        await until(pilot, lambda: table(app).row_count == 7, "the nodes")
+    async with cluster_of(make_app(scheduler, tmp_path, name="slurm")) as cluster:
+        monkeypatch.setattr(scheduler, "cluster", ask)
+        await cluster.until(is_asked.is_set, "the question")
+        await cluster.press("enter")
+        await cluster.has(7)
         goes_on.set()
         asked = scheduler.asked
-        await until(pilot, lambda: scheduler.asked > asked + 2, "further questions")
-        await pilot.press("escape", "escape")
+        await cluster.until(lambda: scheduler.asked > asked + 2, "further questions")
+        await cluster.press("escape", "escape")

@@ -1,9 +1,11 @@
 """The Doctor screen: what is wrong comes first, as it is found out, and nothing breaks it."""
 
 import threading
+from contextlib import asynccontextmanager
 
 from support.canned import CannedScheduler
-from support.dashboard import make_app, screen_text, until
+from support.dashboard import make_app
+from support.screens import WIDE, Driver, jobs_of
 from support.waiting import PATIENCE
 from textual.command import CommandList
 
@@ -19,40 +21,40 @@ WARNING = Diagnosed("terminal", Finding("warning", "the terminal has 60x20", "ma
 ERROR = Diagnosed("local_docker", Finding("error", "no [engine] \x1b[31mhere", "start it"))
 
 
-async def opened(pilot, app) -> DoctorScreen:
-    """Open the screen by the command palette."""
-    await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
-    await pilot.press("colon")
-    await until(pilot, lambda: isinstance(app.screen, CommandsScreen), "the commands")
-    await pilot.press(*"doctor")
-    await until(pilot, lambda: "Doctor: check this installation" in screen_text(app), "the command")
-    await until(pilot, lambda: app.screen.query_one(CommandList).option_count == 1, "the command alone")
-    await pilot.press("down", "enter")
-    await until(pilot, lambda: isinstance(app.screen, DoctorScreen), "the screen")
-    return app.screen
+@asynccontextmanager
+async def doctor_of(folder, size=WIDE):
+    """Start the dashboard, and open the screen by the command palette."""
+    async with jobs_of(make_app(CannedScheduler(), folder), size, rows=0) as jobs:
+        commands = await jobs.open(CommandsScreen, "colon")
+        await jobs.press(*"doctor")
+        await jobs.shows("Doctor: check this installation", on="drawn")
+        await jobs.until(lambda: commands.query_one(CommandList).option_count == 1, "the command alone")
+        await jobs.open(DoctorScreen, "down", "enter")
+        yield Driver(jobs.pilot)
+
+
+async def ended(page: Driver, *texts: str) -> None:
+    """Wait for the end of a look, and for texts."""
+    await page.until(lambda: page.screen.is_done, "the end")
+    await page.shows(*texts, on="drawn")
 
 
 async def test_what_is_wrong_comes_first(tmp_path, monkeypatch):
     monkeypatch.setattr(doctor, "diagnose", lambda *_: iter([FINE, WARNING, ERROR]))
-    app = make_app(CannedScheduler(), tmp_path)
-    async with app.run_test(size=(120, 40)) as pilot:
-        screen = await opened(pilot, app)
-        await until(pilot, lambda: screen.is_done and "1 error, 1 warning" in screen_text(app), "the sum")
-        await until(pilot, lambda: "torchx-tui 1" in screen_text(app), "the list")
-        drawn = screen_text(app)
+    async with doctor_of(tmp_path) as page:
+        await ended(page, "1 error, 1 warning", "torchx-tui 1")
         order = ["To fix", "no [engine]", "start it", "60x20", "make the window larger", "In order", "torchx-tui 1"]
-        places = [drawn.index(words) for words in order]
+        places = [page.drawn().index(words) for words in order]
         assert places == sorted(places)
         copied = []
-        monkeypatch.setattr(app.terminal_clipboard, "copy", lambda text, what: copied.append((text, what)))
-        await pilot.press("y")
-        await until(pilot, lambda: copied)
+        monkeypatch.setattr(page.app.terminal_clipboard, "copy", lambda text, what: copied.append((text, what)))
+        await page.press("y")
+        await page.until(lambda: copied, "the copy")
         lines = copied[0][0].splitlines()
         assert lines[0] == "ok: program: torchx-tui 1"
         assert lines[1] == "warning: terminal: the terminal has 60x20 (make the window larger)"
         assert "\x1b" not in copied[0][0]
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen))
+        await page.open(JobsScreen, "escape")
 
 
 async def test_findings_are_shown_while_a_backend_is_waited_for(tmp_path, monkeypatch):
@@ -64,27 +66,14 @@ async def test_findings_are_shown_while_a_backend_is_waited_for(tmp_path, monkey
         raise ZeroDivisionError("no backend")
 
     monkeypatch.setattr(doctor, "diagnose", slowly)
-    app = make_app(CannedScheduler(), tmp_path)
-    async with app.run_test(size=(80, 24)) as pilot:
-        screen = await opened(pilot, app)
-        await until(pilot, lambda: "torchx-tui 1" in screen_text(app) and "looking" in screen_text(app), "the first")
-        assert not screen.is_done
+    async with doctor_of(tmp_path, (80, 24)) as page:
+        await page.shows("torchx-tui 1", "looking", on="drawn")
+        assert not page.screen.is_done
         goes_on.set()
-        await until(pilot, lambda: screen.is_done and "ZeroDivisionError: no backend" in screen_text(app), "the end")
+        await ended(page, "ZeroDivisionError: no backend")
         monkeypatch.setattr(doctor, "diagnose", lambda *_: iter([FINE]))
-        await pilot.press("R")
-        await until(pilot, lambda: screen.is_done and "nothing to fix" in screen_text(app), "another look")
-
-
-async def test_it_tells_what_the_command_tells(tmp_path):
-    app = make_app(CannedScheduler(), tmp_path)
-    async with app.run_test(size=(160, 60)) as pilot:
-        screen = await opened(pilot, app)
-        await until(pilot, lambda: screen.is_done, "everything")
-        subjects = list(dict.fromkeys(finding.subject for finding in screen._found))
-        first = ["program", "config.toml", "profiles and .torchxconfig", "notify", "terminal", "folders", "logout"]
-        assert subjects[: len(first)] == first
-        assert "local_cwd" in subjects
+        await page.press("R")
+        await ended(page, "nothing to fix")
 
 
 async def test_findings_are_listed_once_after_another_look(tmp_path, monkeypatch):
@@ -98,12 +87,10 @@ async def test_findings_are_listed_once_after_another_look(tmp_path, monkeypatch
         yield WARNING
 
     monkeypatch.setattr(doctor, "diagnose", slow)
-    app = make_app(CannedScheduler(), tmp_path)
-    async with app.run_test(size=(120, 40)) as pilot:
-        screen = await opened(pilot, app)
-        await until(pilot, lambda: looks, "the first look")
-        await pilot.press("R")
-        await until(pilot, lambda: screen.is_done, "the end of the second")
+    async with doctor_of(tmp_path) as page:
+        await page.until(lambda: looks, "the first look")
+        await page.press("R")
+        await ended(page)
         goes_on.set()
-        await pilot.pause(0.2)
-        assert screen_text(app).count("60x20") == 1
+        await page.pilot.pause(0.2)
+        assert page.drawn().count("60x20") == 1

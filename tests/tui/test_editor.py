@@ -1,5 +1,6 @@
 """Which command opens a file at a line, for the editors that people have."""
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -9,22 +10,25 @@ from torchx_tui.tui.terminal.editor import EditorError, editor_command
 FILE = Path("/jobs/a file.py")
 
 
-@pytest.mark.parametrize(
-    ("chosen", "arguments"),
-    [
-        ("vi", ["vi", "+12", str(FILE)]),
-        ("/usr/bin/vim -p", ["/usr/bin/vim", "-p", "+12", str(FILE)]),
-        ("nvim", ["nvim", "+12", str(FILE)]),
-        ("nano -w", ["nano", "-w", "+12", str(FILE)]),
-        ("emacs -nw", ["emacs", "-nw", "+12", str(FILE)]),
-        ("emacsclient -t", ["emacsclient", "-t", "+12", str(FILE)]),
-        ("micro", ["micro", "+12", str(FILE)]),
-        ("hx", ["hx", f"{FILE}:12"]),
-        ("code --wait", ["code", "--wait", "-g", f"{FILE}:12"]),
-        ("'/opt/my editor/ed'", ["/opt/my editor/ed", str(FILE)]),
-    ],
-)
-def test_the_line_is_given_as_the_editor_takes_it(chosen, arguments):
+# What EDITOR says, and the command that is run.
+COMMANDS = """
+vi: vi +12 FILE
+/usr/bin/vim -p: /usr/bin/vim -p +12 FILE
+nvim: nvim +12 FILE
+nano -w: nano -w +12 FILE
+emacs -nw: emacs -nw +12 FILE
+emacsclient -t: emacsclient -t +12 FILE
+micro: micro +12 FILE
+hx: hx FILE:12
+code --wait: code --wait -g FILE:12
+'/opt/my editor/ed': '/opt/my editor/ed' FILE
+"""
+
+
+@pytest.mark.parametrize("row", COMMANDS.strip().splitlines())
+def test_the_line_is_given_as_the_editor_takes_it(row):
+    chosen, _, command = row.partition(": ")
+    arguments = [word.replace("FILE", str(FILE)) for word in shlex.split(command)]
     assert editor_command(FILE, 12, {"EDITOR": chosen}) == arguments
 
 

@@ -17,8 +17,7 @@ from support.launching import (
 )
 from support.screens import jobs_of, launch_of
 
-from torchx_tui.backends.history.journal import Journal, LaunchRecord
-from torchx_tui.backends.runner import Runner
+from torchx_tui.backends.history.journal import LaunchRecord
 from torchx_tui.backends.shared.progress import Progress
 from torchx_tui.components.finder import describe, list_components
 from torchx_tui.components.model import Parameter
@@ -26,13 +25,10 @@ from torchx_tui.components.role_overrides import ROLE_FIELDS
 from torchx_tui.components.values import to_text
 from torchx_tui.specs.roles import AppDef
 from torchx_tui.specs.run_options import runopts
-from torchx_tui.specs.serialize import appdef_from_dict, appdef_to_dict
-from torchx_tui.specs.status import AppState
+from torchx_tui.specs.serialize import appdef_to_dict
 from torchx_tui.tui.launch.form_field import role_of
 from torchx_tui.tui.launch.form_model import FormModel
 from torchx_tui.tui.launch.work import launch_all
-
-BY_NAME = {kind.name: kind for kind in KINDS}
 
 
 @pytest.fixture
@@ -76,10 +72,10 @@ async def test_every_kind_of_field_is_launched_and_comes_back(app, scheduler):
     journal = app.runner.journal
     async with jobs_of(app, rows=0) as table:
         for number, name in enumerate(SHOWN):
-            kind = BY_NAME[name]
+            kind = KINDS[name]
             launch = await table.picker()
             await launch.pick(name)
-            for parameter, text in kind.typed.items():
+            for parameter, text in kind["typed"].items():
                 launch.set(parameter, text)
             await launch.ready()
             assert launch.warnings() == ""
@@ -90,7 +86,7 @@ async def test_every_kind_of_field_is_launched_and_comes_back(app, scheduler):
             await table.until(lambda: journal.records()[0].app_id, "the id in the journal")
             record, launched = journal.records()[0], scheduler.launched[-1]
             assert record.component == name
-            assert launched.roles[0].args == [repr(value) for value in kind.values]
+            assert launched.roles[0].args == kind["given"]
             # Once more, from the table.
             await table.until(lambda handle=record.handle: handle in app.jobs.rows, "the job")
             table.table.move_to(record.handle)
@@ -107,28 +103,28 @@ async def test_every_kind_of_field_is_launched_and_comes_back(app, scheduler):
             assert journal.records()[0].arguments == record.arguments
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_parameter_of_every_kind_is_what_was_typed(here, kind):
-    model = form(kind.name)
-    for name, text in kind.typed.items():
+@pytest.mark.parametrize("name", KINDS)
+def test_parameter_of_every_kind_is_what_was_typed(here, name):
+    model, kind = form(name), KINDS[name]
+    for name, text in kind["typed"].items():
         model.set("argument", name, text)
     assert model.errors() == []
-    assert model.plan().app().roles[0].args == [repr(value) for value in kind.values]
+    assert model.plan().app().roles[0].args == kind["given"]
 
 
 @pytest.mark.parametrize("name", BUILTINS)
 def test_builtin_is_launched_as_its_form_says(app, scheduler, name):
-    needed, more = BUILTINS[name]
+    typed = {**BUILTINS[name]["needed"], **BUILTINS[name]["more"]}
     model = FormModel(describe(name))
     model.choose_scheduler("local_cwd", app.runner.scheduler("local_cwd").run_opts())
-    for parameter, text in {**needed, **more}.items():
+    for parameter, text in typed.items():
         model.set("argument", parameter, text)
     assert model.errors() == []
     made = model.plan().app()
     assert launch_all(app.runner, [model.plan()], Progress(lambda _words: None)).error == ""
     same_request(made, scheduler.launched[0])
     record = app.runner.journal.records()[0]
-    assert record.arguments == {**needed, **more}
+    assert record.arguments == typed
     assert appdef_to_dict(record.app_def()) == appdef_to_dict(made)
 
 
@@ -169,7 +165,7 @@ OPTIONS: dict[str, tuple[Any, Any, st.SearchStrategy[Any]]] = {
     "tags": (list[str], ["a"], st.lists(TEXTS, max_size=3)),
     "labels": (dict[str, str], None, st.dictionaries(TEXTS, TEXTS, max_size=3)),
 }
-NAMES_OF_COMPONENTS = [*BY_NAME, "utils.echo", "utils.sh", "utils.copy", "utils.booth", "dist.spmd", "demo.train"]
+NAMES_OF_COMPONENTS = [*KINDS, "utils.echo", "utils.sh", "utils.copy", "utils.booth", "dist.spmd", "demo.train"]
 
 
 def every_option() -> runopts:
@@ -235,7 +231,7 @@ def form(name: str) -> FormModel:
 
 def fill_anyhow(model: FormModel, data: st.DataObject) -> None:
     """Type something into some of the fields, and into all that must be given."""
-    needed = BY_NAME[model.doc.name].needed if model.doc.name in BY_NAME else BUILTINS[model.doc.name][0]
+    needed = (KINDS | BUILTINS)[model.doc.name]["needed"]
     for parameter in model.doc.parameters:
         if parameter.name in needed or data.draw(st.booleans()):
             allowed = st.just("") if parameter.optional and data.draw(st.booleans()) else texts_for(parameter)
@@ -284,60 +280,4 @@ def test_form_comes_back_from_the_journal(here, name, data):
         assert again.lost == []
 
 
-def test_one_change_is_the_whole_difference(here):
-    first = form("plain.py:given")
-    first.take_app(first.plan().made_app())
-    for section, name, text in (
-        ("argument", "text", "other"), ("option", "retries", "4"), ("role:r", "image", "new"),
-        ("launch", "workspace", "/w"),
-    ):  # fmt: skip
-        record = as_journal_has_it(first)
-        before = first.get(section, name)
-        assert before is not None
-        old = before.text
-        first.set(section, name, text)
-        shown = f"r {name}" if section == "role:r" else name
-        assert first.diff(record) == [(shown, old, text)]
-
-
 # Really
-
-
-@pytest.mark.parametrize(
-    ("name", "texts", "line"),
-    [
-        ("utils.echo", {"msg": "hello [b]you[/b]", "num_replicas": "2"}, "hello [b]you[/b]"),
-        ("containers.py:several", None, "[1, -2]"),
-        ("classes.py:Fields", None, "0.5"),
-    ],
-)
-def test_form_runs_on_this_machine(here, tmp_path, name, texts, line):
-    with Runner(journal=Journal(tmp_path / "journal")) as runner:
-        model = FormModel(describe(name))
-        model.choose_scheduler("local_cwd", runner.scheduler("local_cwd").run_opts())
-        for parameter, text in (texts or BY_NAME[name].typed).items():
-            model.set("argument", parameter, text)
-        model.take_app(model.plan().made_app())
-        role = model.roles[0]
-        model.set(f"role:{role}", "env", "FROM_THE_FORM=yes")
-        assert model.errors() == []
-        done = launch_all(runner, [model.plan()], Progress(lambda _words: None))
-        assert done.error == ""
-        (handle,) = done.handles
-        status = runner.job(handle).wait()
-        assert status is not None
-        assert status.state is AppState.SUCCEEDED
-        wanted = model.get("argument", "num_replicas")
-        replicas = int(wanted.text) if texts and wanted is not None else 1
-        for number in range(replicas):
-            assert line in "".join(runner.job(handle).log_lines(role, number))
-        record = runner.journal.find(handle)
-        assert record is not None
-        assert record.overrides == {role: {"env": "FROM_THE_FORM=yes"}}
-        assert appdef_to_dict(record.app_def()) == appdef_to_dict(model.plan().app())
-        # The form that is filled from it makes the very same job again.
-        again = FormModel(describe(name))
-        again.choose_scheduler("local_cwd", runner.scheduler("local_cwd").run_opts())
-        again.fill(record)
-        assert again.diff(record) == []
-        assert appdef_from_dict(record.app).roles[0] == again.plan().app().roles[0]

@@ -4,7 +4,6 @@ import pytest
 from support.component_files import ComponentFile
 
 from torchx_tui.backends.history.journal import LaunchRecord
-from torchx_tui.components.build import build_app
 from torchx_tui.components.finder import describe
 from torchx_tui.components.role_overrides import ROLE_FIELDS
 from torchx_tui.specs.resource_names import named_resources
@@ -95,54 +94,7 @@ def test_fields_know_their_kind(own):
     assert field(own, "prepend_cwd", "option").choices == ("true", "false")
 
 
-def test_a_required_field_is_missing_until_it_is_filled(own):
-    data = field(own, "data")
-    assert data.required
-    assert data.error == "required"
-    assert own.errors() == [data]
-    own.set("argument", "data", "corpus")
-    assert own.errors() == []
-    own.set("argument", "data", "")
-    assert data.error == "required"
-
-
 # Errors
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "words"),
-    [
-        ("flag", "ture", "true"),
-        ("lr", "fast", "number"),
-        ("lr", "", "number"),
-        ("env", "A", "KEY=value"),
-        ("mode", "slwo", "fast, slow"),
-        ("rest", "one 'two", "quot"),
-    ],
-)
-def test_a_wrong_text_says_what_is_wanted(own, name, text, words):
-    one = own.set("argument", name, text)
-    assert words in one.error
-    own.set("argument", name, one.default)
-    assert one.error == ""
-
-
-def test_a_wrong_option_says_so_at_its_field(train):
-    train.choose_scheduler("local_cwd", options(retries=int))
-    train.set("option", "retries", "many")
-    one = field(train, "retries", "option")
-    assert "many" in one.error
-    assert train.errors() == [one]
-    with pytest.raises(ValueError, match="many"):
-        train.plan()
-
-
-def test_a_builtins_own_rules_are_checked_while_typing():
-    model = FormModel(describe("dist.torchrun"))
-    model.set("argument", "j", "0x2")
-    assert field(model, "j").error
-    model.set("argument", "j", "2x2")
-    assert not field(model, "j").error
 
 
 def test_named_resource_is_checked_after_plugins_are_read():
@@ -172,14 +124,6 @@ def test_only_what_differs_from_its_default_is_given(train):
     train.set("option", "prepend_cwd", "true")
     assert train.plan().arguments == {"steps": "5"}
     assert train.plan().cfg == {"prepend_cwd": True}
-
-
-def test_the_texts_build_the_app(own):
-    for name, text in (("data", "corpus"), ("env", "A=1,B='x,y'"), ("rest", "--lr 0.1 'two words'")):
-        own.set("argument", name, text)
-    app = build_app(own.doc.name, own.plan().arguments)
-    assert app.roles[0].args == ["corpus", "--lr", "0.1", "two words"]
-    assert app.roles[0].env == {"A": "1", "B": "x,y"}
 
 
 def test_typing_the_default_again_is_the_default(train):
@@ -239,11 +183,6 @@ def test_filled_from_a_launch(own):
     assert {one.origin for one in own} == {Origin.LAST_RUN, Origin.DEFAULT}
 
 
-def test_value_of_an_earlier_launch_is_checked(own):
-    own.fill(launched(own.doc.name, {"data": "corpus", "lr": "fast"}))
-    assert [one.name for one in own.errors()] == ["lr"]
-
-
 def test_the_difference_to_an_earlier_launch(train):
     record = launched("demo.train", {"steps": "50", "num_replicas": "4"}, {"log_dir": "/logs"})
     train.fill(record)
@@ -289,12 +228,3 @@ def test_an_option_left_at_its_default_takes_the_new_schedulers(train):
     train.choose_scheduler("other", other)
     assert field(train, "prepend_cwd", "option").text == "true"
     assert train.plan().cfg == {}
-
-
-def test_a_required_option(train):
-    needed = runopts()
-    needed.add("queue", str, "Where to wait.", required=True)
-    train.choose_scheduler("cluster", needed)
-    assert [one.name for one in train.errors()] == ["queue"]
-    train.set("option", "queue", "short")
-    assert train.plan().cfg == {"queue": "short"}

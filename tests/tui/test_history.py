@@ -143,16 +143,6 @@ async def test_reading_the_journal_holds_up_no_key(app, scheduler, released):
         assert table.rows() == ["foreign-x"]
 
 
-async def test_launch_of_a_backend_that_is_gone_is_old_news(app, journal):
-    remember(journal, NOW - 3600, "old-1", scheduler="local_docker", state="RUNNING", state_at=NOW - 1800)
-    async with jobs_of(app, SIZE, 0) as table:
-        await table.press("H")
-        await table.has(1)
-        row = table.table.rows[0]
-        assert (row.state, row.finished_at) == (AppState.RUNNING, None)
-        assert row.why.startswith("last seen ")
-
-
 async def test_listed_job_is_no_longer_of_the_past(app, scheduler, journal):
     remember(journal, NOW - 60, "job-1", scheduler="local_cwd", state="RUNNING")
     async with jobs_of(app, SIZE, 0) as table:

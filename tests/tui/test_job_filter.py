@@ -1,12 +1,16 @@
 """The filter of the job table."""
 
 import time
+from pathlib import Path
 
 import pytest
+from support.tables import toml_table
 
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui.jobs.filter import FilterError, JobView, parse_filter
 from torchx_tui.tui.rows import JobRow
+
+TABLES = toml_table(Path(__file__).with_name("job_filter.toml"))
 
 ROWS = [
     JobRow(
@@ -33,56 +37,13 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("", ["llama-a", "bert-b", "llama-c"]),
-        ("llama", ["llama-a", "llama-c"]),
-        ("LLAMA", ["llama-a", "llama-c"]),
-        ("state:failed", ["llama-a"]),
-        ("state:failed,running", ["llama-a", "bert-b"]),
-        ("!state:failed", ["bert-b", "llama-c"]),
-        ("llama !backend:k8s", ["llama-a"]),
-        ("backend:local", ["llama-a", "bert-b"]),
-        ("component:torchrun", ["llama-a"]),
-        ("lr=0.3", ["llama-a"]),
-        ("arguments:0.3,0.4", ["llama-a"]),
-        ("age:>7d", ["bert-b"]),
-        ("age:<7d", ["llama-a"]),
-        ("age:>90m", ["llama-a", "bert-b"]),
-        ("!age:<3h", ["bert-b", "llama-c"]),
-        ("age:>7", ["llama-a", "bert-b", "llama-c"]),
-        ("why:exit", ["llama-a"]),
-        ("nothing:here", []),
-        (":1", ["bert-b"]),
-        ("llama,:1", ["llama-a", "bert-b", "llama-c"]),
-        ("user:alice", ["bert-b"]),
-        ("image:img", ["bert-b"]),
-        ("group:sweep", ["llama-c"]),
-        ("state:failed,", ["llama-a"]),
-        ("state:", ["llama-a", "bert-b", "llama-c"]),
-        (",", ["llama-a", "bert-b", "llama-c"]),
-        ("!k", ["llama-a", "bert-b"]),
-        ("name~^llama", ["llama-a", "llama-c"]),
-        ("name~(a|b)$", ["llama-a", "bert-b"]),
-        ("!name~^LLAMA", ["bert-b"]),
-        ("why~exit", ["llama-a"]),
-        ("why~", ["llama-a", "bert-b", "llama-c"]),
-        ("~lmc", ["llama-c"]),
-        ("!~lmc", ["llama-a", "bert-b"]),
-        ("~", ["llama-a", "bert-b", "llama-c"]),
-        ("!", []),
-    ],
-)
+@pytest.mark.parametrize(("text", "shown"), TABLES["filters"])
 def test_filter(text, shown):
     test = parse_filter(text)
     assert [row.app_id for row in ROWS if test(row)] == shown
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [("nome~x", "state, name, backend"), ("age:7d", "age:>7d or age:<2h"), ("name~(", "not a regular expression")],
-)
+@pytest.mark.parametrize(("text", "words"), TABLES["refused"])
 def test_what_cannot_be_a_filter_is_said(text, words):
     with pytest.raises(FilterError, match=words):
         parse_filter(text)

@@ -7,13 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.canned import CannedScheduler
 
-from torchx_tui.backends.abilities import KeepsLogFiles, OpensShell
 from torchx_tui.backends.history.journal import LaunchRecord
 from torchx_tui.backends.types import ListAppResponse
 from torchx_tui.specs.status import AppState
-from torchx_tui.tui.messages import BackendFailed, JobsChanged
+from torchx_tui.tui.messages import JobsChanged
 from torchx_tui.tui.rows import JobRow
 from torchx_tui.tui.watch.make_rows import arguments_text, history_rows, row_of
 from torchx_tui.tui.watch.store import JobStore
@@ -151,6 +149,7 @@ def test_jobs_are_counted_as_they_come_change_and_go():
     assert +jobs.state_counts("slurm") == {AppState.FAILED: 2, AppState.PENDING: 1}
     jobs.apply(changed(removed=(one.handle, "slurm://torchx/9")))
     jobs.forget(other.handle)
+    assert jobs.changes(one.handle) == jobs.changes(other.handle) == []
     assert (list(jobs.rows), jobs.count("slurm")) == ([elsewhere.handle, "slurm://torchx/4"], 1)
 
 
@@ -177,26 +176,6 @@ def test_the_states_of_a_job_are_kept_with_when_they_began():
     ended = row("3", AppState.FAILED, submitted_at=1.0, started_at=2.0, finished_at=3.0)
     jobs.apply(changed(runs, ended))
     assert [jobs.changes(each.handle)[0][1] for each in (runs, ended)] == [2.0, 3.0]
-
-
-def test_abilities_are_known_once_a_scheduler_is_made():
-    jobs, made = JobStore(), CannedScheduler()
-    assert not jobs.can("slurm", KeepsLogFiles)
-    assert jobs.capabilities("slurm") is None
-    jobs.made["slurm"] = made
-    assert jobs.can("slurm", KeepsLogFiles)
-    assert jobs.can("slurm", OpensShell, KeepsLogFiles)
-    assert not jobs.can("slurm", OpensShell)
-    assert jobs.capabilities("slurm") is made.capabilities
-
-
-def test_outage_is_news_once():
-    jobs = JobStore()
-    silent = BackendFailed("slurm", "it does not answer", since=5.0, next_try=0.0)
-    assert [jobs.fail(silent) for _ in range(2)] == [True, False]
-    given_up = BackendFailed("slurm", "it does not answer", since=5.0, next_try=9.0)
-    assert [jobs.fail(given_up) for _ in range(2)] == [True, False]
-    assert jobs.outages["slurm"].next_try == 9.0
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import os
 import threading
-import time
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -24,7 +23,6 @@ from torchx_tui.specs.errors import SchedulerError
 from torchx_tui.specs.roles import Role
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui.job import shell
-from torchx_tui.tui.job.replicas import cells_per_row
 from torchx_tui.tui.job.screen import JobScreen, appdef_yaml
 from torchx_tui.tui.job.timeline import Timeline, timeline_text
 from torchx_tui.tui.job.why import error_quote
@@ -39,12 +37,8 @@ EXPLAIN = "torchx_tui.diagnosis.failure.explain"
 
 
 @pytest.fixture
-def utc(monkeypatch):
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+def utc(zone):
+    zone("UTC")
 
 
 @pytest.fixture
@@ -486,13 +480,6 @@ def test_appdef_is_named_as_the_job(name, shown):
 )
 def test_reported_error_is_quoted(reported, quote):
     assert error_quote(reported) == quote
-
-
-@pytest.mark.parametrize(
-    ("width", "cells"), [(0, 1), (12, 2), (23, 3), (24, 4), (48, 8), (59, 8), (60, 10), (95, 10), (96, 16), (300, 16)]
-)
-def test_cells_in_a_row_of_replicas(width, cells):
-    assert cells_per_row(width) == cells
 
 
 async def test_page_of_a_job_deleted_elsewhere_says_so(tmp_path):

@@ -181,25 +181,6 @@ def test_description_asked_for_again_meanwhile_is_no_failure(feed, scheduler, po
     assert (posted[0].error, posted[0].described is not None) == ("", True)
 
 
-def test_screen_that_begins_to_look_as_the_pause_ends_gets_the_job(runner, posted):
-    looks = iter([True])
-
-    class Wake(threading.Event):
-        def wait(self, timeout=None):
-            woken = super().wait(timeout)
-            if not woken and next(looks, False):
-                watcher.watch(ONE)
-            return woken
-
-    watcher = JobWatcher(runner, posted.append, replace(SETTINGS, interval_seconds=0.02), time.monotonic)
-    # It happens between two lines of the thread.
-    watcher._wake = Wake()
-    watcher.watch(ONE)
-    watcher.start()
-    wait_until(lambda: len(posted) == 2, "the job twice")
-    watcher.end()
-
-
 def test_usage_is_measured_after_a_pause(runner, scheduler, monkeypatch):
     monkeypatch.setattr(feed_module, "USAGE_INTERVAL_S", 3600.0)
     asked = []
@@ -216,15 +197,6 @@ def test_usage_is_measured_after_a_pause(runner, scheduler, monkeypatch):
         watcher.end()
 
 
-def test_progress_is_read_once_somebody_looks(feed, posted):
-    feed.watch_progress((), ())
-    assert feed._progress_watcher is None
-    keep(7, 70, "0.50")
-    feed.watch_progress((), [ONE])
-    wait_until(lambda: posted, "how far it came")
-    assert posted[0].progress == {ONE: RowProgress(7, 0.1, None, "loss", "0.50")}
-
-
 def test_end_of_a_log_is_read_when_its_job_ends(scheduler, feed, posted):
     """Whatever is on the screen, and whatever was kept of the job while it ran."""
     keep(5, 10, "1.5")
@@ -234,18 +206,6 @@ def test_end_of_a_log_is_read_when_its_job_ends(scheduler, feed, posted):
     feed.read_ends([ONE])
     wait_until(lambda: posted, "how far it came")
     assert posted[0].progress == {ONE: RowProgress(10, 1.0, None, "loss", "0.10")}
-
-
-def test_all_threads_of_a_feed_end(runner):
-    others = set(threading.enumerate())
-    feed = Feed(runner, lambda message: None, Settings(watch=SETTINGS))
-    feed.start(["local_cwd"])
-    feed.watch(ONE)
-    feed.watch_usage(ONE)
-    feed.watch_progress([ONE])
-    assert len(set(threading.enumerate()) - others) >= 4
-    feed.end()
-    wait_until(lambda: set(threading.enumerate()) <= others, "the end of its threads")
 
 
 def test_ended_job_is_asked_about_again_by_a_key(scheduler, feed, posted):

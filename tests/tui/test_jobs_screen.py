@@ -17,7 +17,6 @@ from torchx_tui.tui.format import clock
 from torchx_tui.tui.job.dialogs import delete_dialog
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
-from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.logs.screen import LogsScreen
 from torchx_tui.tui.messages import ActionDone, BackendFailed, JobsChanged
 from torchx_tui.tui.rows import JobRow
@@ -62,18 +61,6 @@ async def test_open_job_stays_watched_when_the_table_below_changes(app, schedule
         await job.until(lambda: app.jobs.rows[f"local_cwd://torchx/{NEWEST}"].state is AppState.RUNNING)
         scheduler.set_state(TRAINING, AppState.FAILED)
         await job.until(lambda: job.screen.described.state is AppState.FAILED, "the end of the open job")
-
-
-async def test_states_of_a_forgotten_job_are_forgotten(app, scheduler):
-    async with jobs_of(app) as table:
-        handle = f"local_cwd://torchx/{SECOND}"
-        scheduler.set_state(SECOND, AppState.PENDING)
-        await table.press("R")
-        await table.until(lambda: len(app.jobs.changes(handle)) == 2, "both states")
-        scheduler.apps.pop(SECOND)
-        await table.press("R")
-        await table.until(lambda: handle not in app.jobs.rows, "the job gone")
-        assert app.jobs.changes(handle) == []
 
 
 async def test_hanging_calls_do_not_delay_a_cancel(app, scheduler):
@@ -201,29 +188,6 @@ async def test_many_jobs_are_cancelled_at_the_same_time(app, scheduler):
         await table.back("y", "4", "0", "enter")
         await table.shows("40 jobs cancelled")
         await table.until(lambda: all(row.is_final for row in table.table.rows), "the table")
-
-
-async def test_end_of_jobs_is_not_announced_as_under_way(app, scheduler):
-    names = ["twin-1x", "twin-2x"]
-    for name in names:
-        scheduler.add(name, AppState.RUNNING, 1)
-    cancel, is_announced = scheduler.cancel, threading.Event()
-
-    def ends_before_it_answers(app_id):
-        cancel(app_id)
-        is_announced.wait(PATIENCE)
-
-    scheduler.cancel = ends_before_it_answers
-    async with jobs_of(app) as table:
-        await table.press("slash", *"twin", "enter")
-        await table.has(2)
-        await table.dialog(AskDialog, "asterisk", "x")
-        await table.back("y", "2", "enter")
-        await table.shows("2 jobs cancelled")
-        is_announced.set()
-        await app.workers.wait_for_complete([worker for worker in app.workers if worker.group == "actions"])
-        await table.settled()
-        assert "2 jobs cancelled" in table.message()
 
 
 async def test_finished_job_cannot_be_cancelled(app):
@@ -416,13 +380,6 @@ async def test_hostile_name_is_text(app, scheduler):
         assert "evil[/red]" in drawn
         assert not {"\x1b", "\x07"} & set(drawn)
         await table.open(JobScreen, "enter")
-
-
-async def test_screens_open_and_esc_goes_back(app):
-    async with jobs_of(app) as table:
-        for key, kind in (("enter", JobScreen), ("l", LogsScreen), ("n", LaunchScreen), ("question_mark", KeysScreen)):
-            await table.open(kind, key)
-            await table.back("escape")
 
 
 async def test_many_jobs_get_a_result_each(app, scheduler, monkeypatch):

@@ -4,48 +4,43 @@ from pathlib import Path
 
 import pytest
 from support.canned import CannedScheduler, busy_scheduler
-from support.dashboard import make_app, screen_text, until
-from support.launching import LaunchingScheduler, form_of, launching_app, opened, ready, row_of, type_into
+from support.dashboard import make_app
+from support.launching import LaunchingScheduler, launching_app
+from support.pictures import FAILED, RUNNING
+from support.screens import jobs_of, launch_of
 from textual.actions import parse
 from textual.binding import Binding
-from textual.pilot import Pilot
 from textual.screen import Screen
 
-from torchx_tui.base.errors import ConfigError
-from torchx_tui.settings.config import Settings, load_settings
+from torchx_tui.settings.config import Settings
 from torchx_tui.tui.app import TorchXTuiApp
-from torchx_tui.tui.jobs.screen import JobsScreen
-from torchx_tui.tui.jobs.table import JobTable
 from torchx_tui.tui.keymap import keys_page, named_keys, owners
 from torchx_tui.tui.launch.role_rule import RoleRule
 from torchx_tui.tui.logs.screen import LogsScreen
-from torchx_tui.tui.ui.bars import KeyBar
 from torchx_tui.tui.ui.base import BaseScreen
 from torchx_tui.tui.ui.dialog import AskDialog
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "keys.md"
 
 
+def app_with(folder, keys, kind=busy_scheduler):
+    """Return a dashboard in which a person chose these keys."""
+    return make_app(kind(folder / "logs"), folder, settings=Settings(keys=keys))
+
+
 async def test_chosen_key_replaces_the_usual_one(tmp_path):
-    keys = {"jobs.cancel": "ctrl+x", "table.down": "n", "logs.follow": "ctrl+f"}
-    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(keys=keys))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.query_one(JobTable).row_count > 0)
-        jobs, table = app.screen, app.query_one(JobTable)
-        hints = {hint.word: hint.key for hint in jobs.query_one(KeyBar).hints}
-        assert hints["Cancel"] == "ctrl+x"
-        assert hints["Filter"] == "/"
-        first = table.cursor_row
-        await pilot.press("x")
-        assert app.screen is jobs
-        await pilot.press("n")
-        await until(pilot, lambda: table.cursor_row != first)
-        assert app.screen is jobs
-        await pilot.press("ctrl+x")
-        await until(pilot, lambda: isinstance(app.screen, AskDialog))
-        await pilot.press("escape", "l")
-        await until(pilot, lambda: isinstance(app.screen, LogsScreen))
-        assert {hint.word: hint.key for hint in app.screen.query_one(KeyBar).hints}["Follow"] == "ctrl+f"
+    app = app_with(tmp_path, {"jobs.cancel": "ctrl+x", "table.down": "n", "logs.follow": "ctrl+f"})
+    async with jobs_of(app) as table:
+        assert {"ctrl+x Cancel", "/ Filter"} <= {*table.key_hints()}
+        first = table.at()
+        await table.press("x")
+        assert app.screen is table.screen
+        await table.press("n")
+        await table.until(lambda: table.at() != first, "the next job")
+        assert app.screen is table.screen
+        await table.open(AskDialog, "ctrl+x")
+        await table.open(LogsScreen, "escape", "l")
+        assert "ctrl+f Follow" in table.key_hints()
 
 
 async def test_chosen_key_acts_in_a_field(tmp_path, monkeypatch):
@@ -58,134 +53,99 @@ async def test_chosen_key_acts_in_a_field(tmp_path, monkeypatch):
     app = launching_app(scheduler, tmp_path, monkeypatch, Settings(keys=keys))
     copied: list[str] = []
     monkeypatch.setattr(app.terminal_clipboard, "copy", lambda text, *_, **__: copied.append(text))
-    async with app.run_test(size=(120, 40)) as pilot:
-        screen = await opened(pilot, app)
-        await until(pilot, lambda: screen.chooser.picker.list.option_count > 8, "the list")
+    async with jobs_of(app, rows=0) as table:
+        launch = await table.picker()
+        options = launch.screen.chooser.picker.list
+        await launch.until(lambda: options.option_count > 8, "the list")
         cursor = []
         for key in ("ctrl+a", "ctrl+f", "ctrl+w", "delete"):
-            await pilot.press(key)
-            cursor.append(screen.chooser.picker.list.highlighted)
-        last = screen.chooser.picker.list.option_count - 1
+            await launch.press(key)
+            cursor.append(options.highlighted)
+        last = options.option_count - 1
         assert cursor == [1, last, last - 1, 0]
-        await pilot.press("home")
-        assert "is pinned" in app.status.message
-        await pilot.press("ctrl+right")
-        screen = await form_of(pilot, app, "utils.echo")
-        await ready(pilot, screen)
+        await launch.press("home")
+        assert "is pinned" in launch.said()
+        await table.back("ctrl+right")
+        launch = await table.picker()
+        await launch.pick("utils.echo")
+        await launch.until(launch.at, "the focus on a field")
+        await launch.ready()
         for key, tab in (("ctrl+a", "diff"), ("ctrl+w", "dry run")):
-            await pilot.press(key)
-            assert screen.editor.preview.tab == tab
-        await pilot.press("ctrl+f")
-        await until(pilot, lambda: "[profiles.NAME]" in app.status.message, "the words")
+            await launch.press(key)
+            assert launch.tab() == tab
+        await launch.press("ctrl+f")
+        await launch.shows("[profiles.NAME]", on="said")
         for words in (".torchxconfig is ignored", ".torchxconfig is used"):
-            await pilot.press("ctrl+u")
-            await until(pilot, lambda words=words: app.status.message == words, words)
-        await ready(pilot, screen)
-        await pilot.press("shift+end")
-        await until(pilot, lambda: copied and copied[0].startswith("torchx-tui run"), "the command")
+            await launch.press("ctrl+u")
+            await launch.shows(words, on="said")
+        await launch.ready()
+        await launch.press("shift+end")
+        await launch.until(lambda: copied and copied[0].startswith("torchx-tui run"), "the command")
         for is_swept in (True, False):
-            await pilot.press("home")
-            await until(pilot, lambda is_swept=is_swept: row_of(screen, "msg").field.is_swept is is_swept, "a sweep")
-        await ready(pilot, screen)
-        await pilot.press("end")
-        await until(pilot, lambda: scheduler.launched, "the launch")
+            await launch.press("home")
+            await launch.until(lambda is_swept=is_swept: launch.field("msg").is_swept is is_swept, "a sweep")
+        await launch.ready()
+        await launch.press("end")
+        await launch.until(lambda: scheduler.launched, "the launch")
 
 
-async def _shown(pilot: Pilot, *texts: str) -> None:
-    await until(pilot, lambda: all(text in screen_text(pilot.app) for text in texts), f"{texts}")
-
-
-async def test_texts_on_jobs_show_chosen_keys(tmp_path):
-    keys = {"jobs.back": "ctrl+b", "dialog.back": "ctrl+d", "dialog.confirm": "ctrl+f"}
-    keys |= {"columns.show": "ctrl+k", "keys.back": "ctrl+o"}
-    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(keys=keys))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.query_one(JobTable).row_count > 0)
-        await pilot.press("x")
-        await _shown(pilot, "ctrl+f Cancel the job", "ctrl+d back")
-        await pilot.press("ctrl+d", "c")
-        await _shown(pilot, "ctrl+k show   J K move", "ctrl+d")
-        await pilot.press("ctrl+d", "question_mark")
-        await _shown(pilot, "ctrl+o back")
-        await pilot.press("ctrl+o", "slash", *"zzz")
-        await _shown(pilot, "No job matches zzz   ctrl+b clear")
+@pytest.mark.parametrize(
+    ("job", "keys", "shown"),
+    [
+        (
+            RUNNING, "jobs.back=ctrl+b dialog.back=ctrl+d dialog.confirm=ctrl+f columns.show=ctrl+k keys.back=ctrl+o",
+            {
+                "x": "ctrl+f Cancel the job    ctrl+d back", "ctrl+d c": "ctrl+k show   J K move",
+                "ctrl+d question_mark": "ctrl+o back", "ctrl+o slash z z": "No job matches zz   ctrl+b clear",
+            },
+        ),
+        (
+            FAILED, "jobs.edit=f5 jobs.logs=f6 why.copy=f7",
+            {"enter": "f5 edit and relaunch    f6 logs at this line    f7 copy the reason"},
+        ),
+        (
+            RUNNING, "logs.leave=f5 logs.copy=f6 logs.follow=f7 search.regex=f8 logs.match=f9",
+            {
+                "l": "Following", "k": "f7 to follow", "v": "f6 copy   f5 leave", "f5 slash": "f8 text or expression",
+                "s t e p enter": "f9 next   N previous   f5 clear",
+            },
+        ),
+    ],
+)  # fmt: skip
+async def test_texts_show_chosen_keys(tmp_path, job, keys, shown):
+    app = app_with(tmp_path, dict(pair.split("=") for pair in keys.split()))
+    async with jobs_of(app, (120, 50)) as table:
+        table.table.move_to(job)
+        for pressed, text in shown.items():
+            await table.press(*pressed.split())
+            await table.shows(text, on="drawn")
 
 
 async def test_first_run_shows_chosen_keys(tmp_path):
-    keys = {"jobs.new": "f5", "app.keys": "f6", "app.commands": "f7"}
-    app = make_app(CannedScheduler(), tmp_path, settings=Settings(keys=keys))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await _shown(pilot, "f5  Launch a job", "f6  Keys of this view", "f7  Do anything by name")
-
-
-async def test_why_pane_shows_chosen_keys(tmp_path):
-    keys = {"jobs.edit": "f5", "jobs.logs": "f6", "why.copy": "f7"}
-    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(keys=keys))
-    async with app.run_test(size=(120, 50)) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.query_one(JobTable).row_count > 0)
-        app.query_one(JobTable).move_to("local_cwd://torchx/llama3-8b-sft-b7n1xk4t9wz0rg")
-        await pilot.press("enter")
-        await _shown(pilot, "f5 edit and relaunch", "f6 logs at this line", "f7 copy the reason")
-
-
-async def test_log_rows_show_chosen_keys(tmp_path):
-    keys = {"logs.leave": "f5", "logs.copy": "f6", "logs.follow": "f7", "search.regex": "f8", "logs.match": "f9"}
-    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(keys=keys))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.query_one(JobTable).row_count > 0)
-        app.query_one(JobTable).move_to("local_cwd://torchx/llama3-8b-sft-zq2wmx7v5hkdfd")
-        await pilot.press("l")
-        await _shown(pilot, "Following")
-        await pilot.press("k")
-        await _shown(pilot, "f7 to follow")
-        await pilot.press("v")
-        await _shown(pilot, "f6 copy   f5 leave")
-        await pilot.press("f5", "slash")
-        await _shown(pilot, "f8 text or expression")
-        await pilot.press(*"step", "enter")
-        await _shown(pilot, "f9 next   N previous   f5 clear")
+    app = app_with(tmp_path, {"jobs.new": "f5", "app.keys": "f6", "app.commands": "f7"}, CannedScheduler)
+    async with jobs_of(app, rows=0) as table:
+        await table.shows("f5  Launch a job", "f6  Keys of this view", "f7  Do anything by name", on="drawn")
 
 
 async def test_form_shows_chosen_keys(tmp_path, monkeypatch):
     keys = {"launch.submit": "f5", "role.show": "f6", "choice.next": "f7", "dialog.take": "f8"}
     app = launching_app(LaunchingScheduler(), tmp_path, monkeypatch, Settings(keys=keys))
-    async with app.run_test(size=(160, 50)) as pilot:
-        screen = await form_of(pilot, app, "utils.echo")
-        await ready(pilot, screen)
-        await _shown(pilot, "f5 submits", "f6 changes")
-        screen.editor.form.scheduler.focus()
-        await _shown(pilot, "Press f7 or left to choose another one")
-        screen.query_one(RoleRule).focus()
-        await _shown(pilot, "Press f6 to change this role's")
-        await type_into(pilot, screen, "num_replicas", "x")
-        await _shown(pilot, "f5 goes there")
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('"jobs.cancel" = ""', "write keys as"),
-        ('"jobs.cancel" = "press x"', "write keys as"),
-        ('"jobs.cancel" = 3', "keys"),
-    ],
-)
-def test_a_mistake_is_named(tmp_path, text, words):
-    path = tmp_path / "config.toml"
-    path.write_text(f"[keys]\n{text}\n")
-    with pytest.raises(ConfigError, match=words) as caught:
-        load_settings(path)
-    assert str(path) in str(caught.value)
+    async with launch_of(app, "utils.echo", (160, 50)) as launch:
+        await launch.ready()
+        await launch.shows("f5 submits", "f6 changes", on="drawn")
+        launch.form.scheduler.focus()
+        await launch.shows("Press f7 or left to choose another one", on="drawn")
+        launch.screen.query_one(RoleRule).focus()
+        await launch.shows("Press f6 to change this role's", on="drawn")
+        await launch.type(num_replicas="x")
+        await launch.shows("f5 goes there", on="drawn")
 
 
 @pytest.mark.parametrize(("name", "words"), [("job.cancel", "did you mean jobs.cancel"), ("zzz", "known are")])
 async def test_a_name_that_no_key_has_is_said_at_the_start(tmp_path, name, words):
-    keys = {name: "x", "jobs.cancel": "ctrl+x"}
-    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(keys=keys))
-    async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.query_one(JobTable).row_count > 0)
-        assert f"config.toml: keys: {name} is not the name of a key; {words}" in app.status.message
-        await pilot.press("ctrl+x")
-        await until(pilot, lambda: isinstance(app.screen, AskDialog))
+    async with jobs_of(app_with(tmp_path, {name: "x", "jobs.cancel": "ctrl+x"})) as table:
+        assert f"config.toml: keys: {name} is not the name of a key; {words}" in table.said()
+        await table.open(AskDialog, "ctrl+x")
 
 
 def test_every_key_can_be_chosen():

@@ -99,17 +99,3 @@ async def test_cancelled_listing_is_told_so(session, runner, monkeypatch):
     await asyncio.to_thread(started.wait, PATIENCE)
     listing.cancel()
     assert await asyncio.to_thread(ended.wait, PATIENCE)
-
-
-async def test_failed_launch_may_be_tried_again(session):
-    await session.dry_run(lambda _text: None)
-    session.fail("the disk is full")
-    assert (session.is_ready, session.failure) == (True, "the disk is full")
-    session.changed()
-    assert session.failure == ""
-
-
-async def test_failed_dry_run_is_not_ready(session, scheduler):
-    scheduler.refusal = OSError("no server")
-    await session.dry_run(lambda _text: None)
-    assert (session.is_answered, session.is_ready, session.failure) == (True, False, "no server")

@@ -12,7 +12,7 @@ from support.canned import NOW
 
 from torchx_tui.backends.history.launch_record import LaunchRecord
 from torchx_tui.backends.types import PartitionStatus, WorkspaceListing
-from torchx_tui.components.model import ComponentDoc, ComponentSummary, Parameter, ValueType
+from torchx_tui.components.model import ComponentSummary, Parameter, ValueType
 from torchx_tui.components.sbatch_script import ScriptLine
 from torchx_tui.guest.interpreter import Interpreter
 from torchx_tui.settings.config import LaunchSettings
@@ -21,7 +21,7 @@ from torchx_tui.specs.status import AppState
 from torchx_tui.tui.format import clock
 from torchx_tui.tui.launch import preview
 from torchx_tui.tui.launch.commands import launch_command, plan_command, run_command
-from torchx_tui.tui.launch.component_docs import docs_text, last_launch_text
+from torchx_tui.tui.launch.component_docs import last_launch_text
 from torchx_tui.tui.launch.component_list import LastLaunch
 from torchx_tui.tui.launch.component_picker import launch_text, option_text
 from torchx_tui.tui.launch.field_input import first_path
@@ -192,42 +192,6 @@ def test_a_row_of_the_picker_fits_its_width(name, row):
 )
 def test_how_the_last_launch_went(state, wide, words):
     assert launch_text(LastLaunch(NOW - 3600, state), NOW, wide, UNICODE).plain == words
-
-
-PARAMETERS = [
-    Parameter("data", "positional_or_keyword", ValueType("str", "str"), help="what is  read"),
-    Parameter("a_very_long_name_of_one", "keyword_only", ValueType("int", "int"), 7, help="x " * 60),
-    Parameter("args", "var_positional", ValueType("str", "str"), ()),
-]
-
-
-@pytest.mark.parametrize(
-    ("width", "table"),
-    [
-        (
-            80,
-            [
-                "ARGUMENT         TYPE  DEFAULT  WHAT",
-                "data             str   -        what is read",
-                f"a_very_long_na…  int   7        {'x ' * 23}x…",
-                "args             *str  -        ",
-            ],
-        ),
-        (
-            50,
-            [
-                "ARGUMENT       DEFAULT  WHAT",
-                "data           -        what is read",
-                f"a_very_long_…  7        {'x ' * 12}x…",
-                "args           -        ",
-            ],
-        ),
-    ],
-)
-def test_the_documentation_of_a_component(width, table):
-    doc = ComponentDoc("job", "file", "Train.", "More\n words.", PARAMETERS)
-    assert docs_text(doc, width, UNICODE).plain.splitlines() == ["Train.", "More words.", "", *table]
-    assert docs_text(ComponentDoc("job", "file", "", ""), width, UNICODE).plain == "\nNo arguments\n"
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,9 @@ from torchx_tui.tui.logs.jump import JumpError, Line, Moment, Share, Times, pars
 
 
 @pytest.fixture(autouse=True)
-def berlin(monkeypatch):
+def berlin(zone):
     """Let the zone be one that is not UTC."""
-    monkeypatch.setenv("TZ", "Europe/Berlin")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+    zone("Europe/Berlin")
 
 
 def at(text):

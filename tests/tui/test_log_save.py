@@ -27,12 +27,8 @@ SIZE = (120, 24)
 
 
 @pytest.fixture(autouse=True)
-def utc(monkeypatch):
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+def utc(zone):
+    zone("UTC")
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from log_app import logs_of, numbered, written
 from textual.events import MouseScrollUp
 
-from torchx_tui.logs.lines.merge import Bounds, MergedLog
+from torchx_tui.logs.lines.merge import Bounds
 from torchx_tui.tui.logs import export
 from torchx_tui.tui.logs.selection import LogSelection
 from torchx_tui.tui.logs.view import LogView
@@ -153,14 +153,3 @@ def test_selection_keeps_to_lines_that_are_known():
     selection = LogSelection(-1, -1)
     selection.move(float("-inf"), Bounds(-10, 0, False))
     assert selection.numbers(Bounds(-500, 0, True)) == range(-500, 0)
-
-
-def test_copying_stops_when_the_log_is_closed(writer):
-    log = MergedLog([writer.log])
-    log.open()
-    while log.read_older(1):
-        pass
-    steps = export.copied_text(log, range(-100, 0))
-    steps.close()
-    with pytest.raises(StopIteration):
-        next(steps)

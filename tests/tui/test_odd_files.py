@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,7 +27,6 @@ def device(path: Path) -> None:
     path.symlink_to("/dev/zero")
 
 
-Make = Callable[[Path], object]
 ODD = pytest.mark.parametrize("make", [os.mkfifo, device, huge], ids=["pipe", "device", "huge"])
 
 

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from support.dashboard import make_app, until
+from support.tables import toml_table
 from textual import events
 
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.terminal.paste import one_line
 
+ROWS = toml_table(Path(__file__).with_name("paste.toml"))
 
-@pytest.mark.parametrize(
-    ("text", "line", "left_out"),
-    [
-        ("", "", 0),
-        ("  a b ", "  a b ", 0),
-        ("a\n", "a", 0),
-        ("\n\na\n\n", "a", 0),
-        ("a\nb\n\nc", "a", 2),
-        ("a\rb\r", "a", 1),
-        ("run \\\n    --lr 3 \\\r\n\t--steps 4", "run --lr 3 --steps 4", 0),
-        ("abc\\\ndef", "abcdef", 0),
-        ("run \\\n  a\nrun b", "run a", 1),
-        ("C:\\x", "C:\\x", 0),
-        ("a\\", "a\\", 0),
-    ],
-)
+
+@pytest.mark.parametrize(("text", "line", "left_out"), ROWS["lines"])
 def test_one_line_of_pasted_text(text, line, left_out):
     assert one_line(text) == (line, left_out)
 

@@ -1,6 +1,5 @@
 """The picker: order, pins, files of other folders, findings, and lists that grow while they are read."""
 
-import itertools
 import json
 import threading
 from pathlib import Path
@@ -263,14 +262,6 @@ async def test_a_long_list_is_cut_and_searched_as_a_whole(app, here):
         await launch.lists("job_0999.py:job")
         assert launch.screen.chooser.picker.rule.info.plain == "1 of 1,011"
         await launch.shows("what is read", on="docs")
-
-
-def test_each_list_has_all_that_the_one_before_had(here):
-    for number in range(5):
-        (here / f"job_{number}.py").write_text(HEADER + JOB)
-    lists = list(growing_list([here], (f"{here}/gone.py:job",), {}))
-    assert (len(lists[0]), len(lists[-1])) == (11, 17)
-    assert all(earlier.keys() <= later.keys() for earlier, later in itertools.pairwise(lists))
 
 
 def test_lists_come_after_ever_longer_pauses(monkeypatch):

@@ -12,7 +12,6 @@ from support.dashboard import make_app
 from support.screens import jobs_of
 from support.waiting import PATIENCE, wait_until
 
-from torchx_tui.backends.history.journal import LaunchRecord
 from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.base.files import write_private
 from torchx_tui.specs.roles import AppDef
@@ -26,7 +25,6 @@ from torchx_tui.tui.messages import BackendFailed, JobsChanged, ProgressRead
 from torchx_tui.tui.rows import JobRow, RowProgress
 from torchx_tui.tui.ui.job_cells import COLUMNS_BY_KEY, column_widths
 from torchx_tui.tui.ui_state import UiState, UiStateFile
-from torchx_tui.tui.watch.make_rows import history_rows
 from torchx_tui.tui.watch.signals import NO_CHANGE
 
 USUAL = ["STATE", "NAME", "ON", "REPL", "PROGRESS", "ETA", "METRIC", "↓AGE"]
@@ -68,11 +66,6 @@ async def test_columns_that_do_not_fit_are_left_out(app):
         await table.shows("no room for USER, WHY", on="title")
         table.table.choose_columns(["nonsense"])
         assert table.header()[:2] == ["STATE", "NAME"]
-
-
-async def test_eighty_columns_have_room_for_progress(app):
-    async with jobs_of(app, (80, 24)) as table:
-        assert table.header() == ["STATE", "NAME", "ON", "REPL", "PROGRESS", "↓AGE"]
 
 
 @pytest.mark.parametrize(
@@ -301,14 +294,6 @@ def test_change_during_a_write_is_written_as_well(tmp_path, monkeypatch, flushed
     if flushed:
         kept.flush()
     wait_until(lambda: path.exists() and UiStateFile(path).state.filter == "second", "the second change")
-
-
-def test_bad_launch_record_costs_one_row():
-    good = LaunchRecord("1", 1.0, "local_cwd", "torchx", {"name": "a", "roles": []}, app_id="good-x")
-    odd = LaunchRecord("2", 2.0, "local_cwd", "torchx", {"name": "a", "roles": 3}, app_id="odd-x")
-    typed = LaunchRecord("3", 3.0, "local_cwd", "torchx", {"name": "a"}, app_id="typed-x", arguments={"lr": 1})
-    rows = history_rows([odd, typed, good], frozenset())
-    assert [(row.app_id, row.arguments) for row in rows] == [("typed-x", "--lr 1"), ("good-x", "")]
 
 
 @pytest.mark.parametrize(("width", "shown"), [(160, "local  3 running"), (159, "4 running")])

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
+from support.tables import toml_table
 from textual import events
 
 from torchx_tui.tui.terminal.input import LARGEST_TERMINAL, TerminalInput
+
+ROWS = toml_table(Path(__file__).with_name("terminal_input.toml"))
 
 _NUMBERS = ["", "0", "1", "5", "27", "97", "255", "1114111", "1114112", "55296", "99999999", "9" * 21, "-1", "٣"]
 _FINALS = "u~ABCDEFHPQRSMmtcyInZ^"
@@ -63,26 +67,7 @@ class TestBytesThatAreNotUtf8:
 
 
 class TestKittyReports:
-    @pytest.mark.parametrize(
-        ("sequence", "expected"),
-        [
-            ("[97;5u", ["ctrl+a"]),
-            ("[97;5:1u", ["ctrl+a"]),
-            ("[97;5:2u", ["ctrl+a"]),
-            ("[97;5:3u", []),
-            ("[97:98:99;1;120u", ["x"]),
-            ("[97:65;2;65u", ["A"]),
-            ("[1;1:3A", []),
-            ("[1;1:1A", ["up"]),
-            ("[1;5A", ["ctrl+up"]),
-            ("[13;2u", ["shift+enter"]),
-            ("[99999999u", []),
-            ("[55296u", []),
-            ("[97;1;55296u", []),
-            ("[999999999999999999999~", []),
-            ("[97;999999999999u", []),
-        ],
-    )
+    @pytest.mark.parametrize(("sequence", "expected"), ROWS["kitty"])
     def test_as_pressed(self, sequence, expected):
         # A release is no key, and what follows is read as it was typed.
         assert keys(f"\x1b{sequence}".encode(), b"q") == [*expected, "q"]

@@ -44,6 +44,12 @@ class Link:
         threading.Thread(target=run, daemon=True).start()
         return data
 
+    def answer(self) -> None:
+        """Read until the question, and answer it."""
+        self.read(QUESTION.encode())
+        self.output.answered()
+        wait_until(self.output.is_ready, "the end of the write")
+
     def close(self) -> None:
         self.output.close()
         # A write that waits ends with the terminal; before that its number may not become another one's.
@@ -65,9 +71,7 @@ def link():
 
 def answer(link: Link) -> None:
     link.output.write(QUESTION)
-    link.read(QUESTION.encode())
-    link.output.answered()
-    wait_until(link.output.is_ready, "the end of the write")
+    link.answer()
 
 
 def test_writing_never_waits(link):
@@ -91,9 +95,7 @@ def test_next_frame_waits_for_the_answer_to_the_last_one(link):
     link.output.answered()
     # What came after the question has a question of its own.
     assert not link.output.is_ready()
-    link.read(QUESTION.encode())
-    link.output.answered()
-    wait_until(link.output.is_ready, "the end of the write")
+    link.answer()
     # Without a frame there is nothing to ask about.
     link.output.end_frame()
     assert link.output.is_ready()
@@ -123,9 +125,7 @@ def test_terminal_that_stops_answering_does_not_hold_frames(link, monkeypatch):
     assert link.read(b"frame") == b"frame"
     # A late answer: it does answer, and is asked again.
     assert link.output.answered()
-    link.read(QUESTION.encode())
-    link.output.answered()
-    wait_until(link.output.is_ready, "the end of the write")
+    link.answer()
 
 
 def test_what_nobody_reads_is_dropped_at_the_end(link):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 from backend.docker.support import Docker
+from support.docker_containers import replicas
 from support.scripted_engine import scripted_engine
 
 
@@ -23,6 +24,13 @@ def make_docker(docker_engine):
 def docker(make_docker):
     """Return a scheduler whose cancelled replicas have two seconds."""
     return make_docker(grace_seconds=2)
+
+
+@pytest.fixture
+def app(docker_engine):
+    """Give replicas of an app on the engine, which a test starts."""
+    with replicas() as made:
+        yield made
 
 
 @pytest.fixture

@@ -19,7 +19,6 @@ import requests
 from support.scripted_engine import refused
 from urllib3.exceptions import MaxRetryError, ProtocolError
 
-from torchx_tui.backends.docker.containers import all_containers, find_containers, find_replica
 from torchx_tui.backends.docker_engine.client import Engine, exec_exit_code
 from torchx_tui.backends.docker_engine.unavailable import describe_refusal, explain_unavailable
 from torchx_tui.specs.errors import BackendUnavailableError, JobNotFoundError, SchedulerError
@@ -59,17 +58,6 @@ def test_a_socket_that_nothing_serves(tmp_path):
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(path)
     assert "has stopped" in refusal({"DOCKER_HOST": f"unix://{path}"})
-
-
-def test_a_socket_of_others(tmp_path, monkeypatch):
-    path = tmp_path / "theirs.sock"
-    path.touch()
-
-    def refuse(*_):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("socket.socket.connect", refuse)
-    assert "usermod -aG docker" in refusal({"DOCKER_HOST": f"unix://{path}"})
 
 
 def test_a_machine_without_docker_does_not_import_its_package():
@@ -131,55 +119,12 @@ def test_a_context_that_does_not_exist():
     assert "docker context ls" in words
 
 
-def test_the_current_context_is_used(docker_engine, own_home, monkeypatch):
-    monkeypatch.delenv("DOCKER_HOST")
-    # Docker's own file names: the folder is the SHA-256 of the context's name.
-    name = "elsewhere"
-    digest = hashlib.sha256(name.encode()).hexdigest()
-    folder = own_home / ".docker" / "contexts" / "meta" / digest
-    folder.mkdir(parents=True)
-    (own_home / ".docker" / "config.json").write_text(json.dumps({"currentContext": name}))
-    meta = {"Name": name, "Metadata": {}, "Endpoints": {"docker": {"Host": docker_engine, "SkipTLSVerify": False}}}
-    (folder / "meta.json").write_text(json.dumps(meta))
-    engine = Engine()
-    assert engine.host == docker_engine
-    assert engine.client().ping()
-
-
 def test_remote_engines_are_told_from_ours():
     assert Engine({"DOCKER_HOST": "tcp://node7:2375"}).is_remote
     assert Engine({"DOCKER_HOST": "ssh://node7"}).is_remote
     for host in ("unix:///run/user/7/docker.sock", "http+unix:///run/a", "npipe:////./pipe/docker_engine", "/run/a"):
         assert not Engine({"DOCKER_HOST": host}).is_remote
     assert not Engine({"NOTHING": ""}).is_remote
-
-
-def test_refusals_are_in_the_engines_words(docker_engine):
-    engine = Engine()
-    with pytest.raises(SchedulerError, match=r"^No such container: no-such-container$"), engine.translate_errors():
-        engine.client().api.inspect_container("no-such-container")
-    with pytest.raises(JobNotFoundError, match="app-1"), engine.translate_errors("app-1"):
-        engine.client().api.inspect_container("no-such-container")
-
-
-def test_containers_of_an_unknown_app(docker_engine):
-    engine = Engine()
-    assert find_containers(engine, "no-such-app") == []
-    assert isinstance(all_containers(engine), list)
-    with pytest.raises(JobNotFoundError):
-        find_replica(engine, "no-such-app", "worker", 0)
-
-
-def test_it_is_found_again_when_it_comes_back(own_engine):
-    engine = Engine()
-    with engine.translate_errors():
-        engine.client().ping()
-    own_engine.stop()
-    with pytest.raises(BackendUnavailableError), engine.translate_errors():
-        engine.client().ping()
-    own_engine.start()
-    with engine.translate_errors():
-        assert engine.client().ping()
 
 
 # What needs no engine

@@ -87,59 +87,6 @@ def test_other_containers_and_shells_are_not_told_of(own_engine):
         events.close()
 
 
-def test_a_burst_is_told_in_few_calls(app):
-    events, told = engine_events(app.engine), Told()
-    events.subscribe(told)
-    listening(events, app, told)
-    container = app.start("sleep 3600")
-    count, began = len(told.times), time.monotonic()
-    for number in range(40):
-        container.rename(f"{app.app_id}-{number}")
-    time.sleep(0.3)
-    told_after, took = len(told.times), time.monotonic() - began
-    assert 1 <= told_after - count <= took / 0.1 + 3
-    events.close()
-
-
-def test_one_connection_serves_all_and_ends_with_the_last(app):
-    # The connection of a test before may be ending yet.
-    others = set(threading.enumerate())
-    events = engine_events(app.engine)
-    tolds = [Told(), Told()]
-    ends = [events.subscribe(told) for told in tolds]
-    listening(events, app, tolds[0])
-    named = [thread for thread in threading.enumerate() if thread.name == "docker-events" and thread not in others]
-    assert len(named) == 1
-    ends[0]()
-    counts = [len(told.times) for told in tolds]
-    app.start("true")
-    tolds[1].more_than(counts[1])
-    assert len(tolds[0].times) == counts[0]
-    ends[1]()
-    named[0].join(PATIENCE)
-    assert not named[0].is_alive()
-    again = Told()
-    events.subscribe(again)
-    listening(events, app, again)
-    events.close()
-    events.close()
-
-
-def test_a_subscriber_that_fails_does_not_end_the_others(app):
-    events, told = engine_events(app.engine), Told()
-
-    def fail():
-        raise RuntimeError("no")
-
-    events.subscribe(fail)
-    events.subscribe(told)
-    listening(events, app, told)
-    count = len(told.times)
-    app.start("true")
-    told.more_than(count)
-    events.close()
-
-
 @pytest.mark.slow
 def test_an_engine_that_goes_and_comes_is_told_of(own_engine):
     with replicas() as app:

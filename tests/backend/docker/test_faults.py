@@ -5,17 +5,13 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
 from backend.docker.support import Docker
 from support.waiting import wait_until
 
-from torchx_tui.backends.docker.networks import ensure_network
-from torchx_tui.backends.docker_engine.client import Engine
-from torchx_tui.backends.shared.progress import Progress, shown_progress
-from torchx_tui.specs.errors import LaunchCancelledError, SchedulerError
+from torchx_tui.specs.errors import SchedulerError
 from torchx_tui.specs.mounts import BindMount
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef, Role
@@ -86,39 +82,6 @@ def test_more_cpus_than_there_are(docker):
     assert "ask for fewer" in words
 
 
-def test_a_launch_that_is_ended_meanwhile(docker):
-    said: list[str] = []
-
-    def show(text):
-        said.append(text)
-        if text.startswith("starting"):
-            progress.cancel()
-
-    progress = Progress(show)
-    with shown_progress(progress), pytest.raises(LaunchCancelledError):
-        docker.launch("sleep 3600", replicas=4)
-    assert docker.containers() == []
-    assert "creating 4 of 4" in said
-
-
-def test_a_network_that_is_lost_before_the_start_is_made_again(docker):
-    name = f"lost-{docker.session}"
-    info = docker.scheduler.submit_dryrun(AppDef("job", [docker.role("true")]), {"pull": False})
-    info.request.containers[0].kwargs["network"] = name
-
-    def lose(text):
-        if text == "creating 1 of 1":
-            docker.api.remove_network(name)
-
-    with shown_progress(Progress(lose)):
-        app_id = docker.scheduler.schedule(info)
-    try:
-        assert docker.ended(app_id).state == AppState.SUCCEEDED
-    finally:
-        docker.remove_all()
-        docker.api.remove_network(name)
-
-
 def test_replicas_reach_one_another_by_name(docker):
     # The other one may start a little later.
     script = "until ping -c 1 -W 5 $TORCHX_RANK0_HOST; do sleep 0.1; done"
@@ -128,27 +91,6 @@ def test_replicas_reach_one_another_by_name(docker):
     assert docker.describe(app_id).roles_statuses[1].replicas[0].exit_code == 0
 
 
-@pytest.mark.parametrize(
-    ("script", "state", "signal", "words"),
-    [
-        ("exit 0", AppState.SUCCEEDED, "", ""),
-        ("exit 1", AppState.FAILED, "", "exit 1: worker/0"),
-        ("kill -9 $$$$", AppState.FAILED, "SIGKILL", "exit 137 (SIGKILL): worker/0"),
-        ("kill -11 $$$$", AppState.FAILED, "SIGSEGV", "exit 139 (SIGSEGV): worker/0"),
-        ("trap 'exit 143' TERM; kill -15 $$$$", AppState.FAILED, "SIGTERM", "exit 143 (SIGTERM): worker/0"),
-    ],
-)
-def test_exit_codes(docker, script, state, signal, words):
-    # The first process of a container is deaf to signals that it does not handle; `$$` is a macro's `$`.
-    app_id = docker.launch(f"sh -c '{script}'; exit $?" if script.startswith("kill") else script)
-    described = docker.ended(app_id)
-    (replica,) = described.roles_statuses[0].replicas
-    assert (described.state, replica.state, replica.signal) == (state, state, signal)
-    assert described.msg == (words or "<NONE>")
-    (row,) = [row for row in docker.scheduler.list() if row.app_id == app_id]
-    assert (row.state, row.msg) == (state, words)
-
-
 def test_out_of_memory(docker):
     program = "x = bytearray(200 * 1024 * 1024); print(len(x))"
     role = Role("eater", "python:local", entrypoint="python3", args=["-c", program], resource=Resource(1, 0, 32))
@@ -156,33 +98,6 @@ def test_out_of_memory(docker):
     described = docker.ended(app_id)
     assert described.state == AppState.FAILED
     assert described.msg == "out of memory: killed at its limit of 32 MB (exit 137): eater/0"
-
-
-def test_a_python_error_is_the_reason(docker):
-    program = "def f():\n    raise ValueError('no such data set')\nf()"
-    role = Role("trainer", "python:local", entrypoint="python3", args=["-c", program])
-    described = docker.ended(docker.submit(AppDef("job", [role])))
-    assert described.msg == "ValueError: no such data set, exit 1: trainer/0"
-    assert described.structured_error_msg.startswith("Traceback (most recent call last):")
-
-
-def test_a_failed_replica_with_others_running(docker):
-    app_id = docker.launch("test ${replica_id} != 1 || exit 3; sleep 3600", replicas=3)
-
-    def failed():
-        return "exit 3" in docker.describe(app_id).msg
-
-    wait_until(failed, "the failure of one")
-    described = docker.describe(app_id)
-    assert described.state == AppState.RUNNING
-    assert described.msg == "exit 3: worker/1; 2 of 3 still run"
-    assert [one.state for one in described.roles_statuses[0].replicas] == [
-        AppState.RUNNING,
-        AppState.FAILED,
-        AppState.RUNNING,
-    ]
-    (row,) = [row for row in docker.scheduler.list() if row.app_id == app_id]
-    assert (row.state, row.msg, row.replicas_running, row.replicas_wanted) == (described.state, described.msg, 2, 3)
 
 
 def test_retries_are_the_engines(docker):
@@ -205,27 +120,6 @@ def test_a_container_that_someone_else_removed(docker):
     assert sorted(states) == [AppState.RUNNING, AppState.RUNNING, AppState.UNKNOWN]
     docker.scheduler.cancel(app_id)
     assert docker.ended(app_id).state == AppState.FAILED
-
-
-def test_what_ended_well_but_for_a_removed_one_is_unknown(docker):
-    app_id = docker.launch("exit 0", replicas=2)
-    docker.ended(app_id)
-    docker.api.remove_container(docker.containers(app_id)[0]["Id"])
-    described = docker.describe(app_id)
-    assert (described.state, described.has_ended) == (AppState.UNKNOWN, True)
-    docker.api.remove_container(docker.containers(app_id)[0]["Id"])
-    assert docker.scheduler.describe(app_id) is None
-    assert not docker.scheduler.exists(app_id)
-
-
-def test_many_replicas_at_once(docker):
-    app_id = docker.launch("sleep 3600", replicas=64, resource=Resource(cpu=-1, gpu=0, memMB=-1))
-    described = docker.running(app_id)
-    assert [one.id for one in described.roles_statuses[0].replicas] == list(range(64))
-    (row,) = [row for row in docker.scheduler.list() if row.app_id == app_id]
-    assert (row.replicas_running, row.replicas_wanted) == (64, 64)
-    docker.scheduler.delete(app_id)
-    assert docker.containers() == []
 
 
 def test_stubborn_replicas_take_one_grace_period(make_docker):
@@ -251,60 +145,3 @@ def test_a_cancel_goes_on_without_us(docker):
     )
     subprocess.run([sys.executable, "-c", program, app_id], check=True)
     assert {one.exit_code for one in docker.ended(app_id).roles_statuses[0].replicas} == {137}
-
-
-def test_a_second_cancel_sends_no_second_signal(docker):
-    app_id = docker.launch("trap 'echo TERM' TERM; echo ready; while :; do sleep 0.1; done")
-    wait_until(lambda: list(docker.scheduler.log_iter(app_id, "worker")), "the trap")
-    for _ in range(3):
-        docker.scheduler.cancel(app_id)
-    docker.ended(app_id)
-    assert list(docker.scheduler.log_iter(app_id, "worker")) == ["ready\n", "TERM\n"]
-
-
-def test_delete_leaves_nothing(docker):
-    info = docker.scheduler.submit_dryrun(AppDef("job", [docker.role("sleep 3600", num_replicas=2)]), {"pull": False})
-    for one in info.request.containers:
-        one.kwargs["volumes"] = ["/anonymous"]
-    app_id = docker.scheduler.schedule(info)
-    network = docker.api.create_network(f"own-{app_id}", labels={"torchx.pytorch.org/app-id": app_id})
-    docker.running(app_id)
-    volumes = {mount["Name"] for one in docker.containers(app_id) for mount in one["Mounts"]}
-    assert len(volumes) == 2
-    docker.scheduler.delete(app_id)
-    assert docker.containers() == []
-    assert docker.api.networks(ids=[network["Id"]]) == []
-    assert not volumes & {one["Name"] for one in docker.api.volumes()["Volumes"] or []}
-    assert docker.api.networks(names=["torchx"])
-
-
-def test_cancel_ends_what_never_started(docker):
-    info = docker.scheduler.submit_dryrun(AppDef("job", [docker.role("true", num_replicas=2)]), {"pull": False})
-    for one in info.request.containers:
-        docker.engine.client().containers.create(one.image, one.command, **one.kwargs)
-    app_id = info.request.app_id
-    assert docker.describe(app_id).state == AppState.SUBMITTED
-    docker.scheduler.cancel(app_id)
-    assert not docker.scheduler.exists(app_id)
-
-
-def test_several_launches_make_the_network_once(docker):
-    name = f"own-{docker.session}"
-    together = threading.Barrier(8)
-
-    def make():
-        engine = Engine()
-        engine.client()
-        together.wait()
-        ensure_network(engine, name)
-
-    for _ in range(3):
-        threads = [threading.Thread(target=make) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        made = docker.api.networks(names=[name])
-        for network in made:
-            docker.api.remove_network(network["Id"])
-        assert len(made) == 1

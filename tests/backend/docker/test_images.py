@@ -6,14 +6,12 @@ import base64
 import io
 import json
 import os
-import socket
 import tarfile
 import threading
-import time
 
 import pytest
 from support.docker_containers import output_of
-from support.docker_registry import PASSWORD, PROGRAM, USER, free_port, local_registry
+from support.docker_registry import PROGRAM, free_port, local_registry
 from support.scripted_engine import events, refused
 from support.scripted_server import Stream
 from support.waiting import PATIENCE, wait_until
@@ -79,15 +77,6 @@ def test_an_image_is_pulled_with_progress(engine, registry):
     remove(engine, image)
 
 
-def test_what_is_here_is_pulled_only_where_that_is_wanted(engine, registry):
-    image = f"{registry}/busybox:pushed"
-    assert ensured(engine, image, pull=False)
-    assert ensured(engine, image, pull=False) == []
-    assert ensured(engine, image)
-    assert ensured(engine, engine.client().api.inspect_image(image)["Id"]) == []
-    remove(engine, image)
-
-
 def test_an_image_that_cannot_be_pulled_is_used_as_it_is_here(engine):
     said = ensured(engine, "busybox:local")
     assert said[-1].startswith("busybox:local is used as it is here: busybox:local cannot be pulled: ")
@@ -108,31 +97,6 @@ def test_why_an_image_cannot_be_had(engine, registry, image, words):
         ensured(engine, image.format(registry=registry, closed=free_port()))
 
 
-@pytest.mark.parametrize("begun", [True, False])
-def test_a_pull_that_nobody_waits_for_ends_at_once(engine, begun):
-    """A registry that takes connections and never answers."""
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        progress = Progress(lambda text: None)
-        failures: list[BaseException] = []
-
-        def launch():
-            with shown_progress(progress):
-                try:
-                    ensure_images(engine, [f"127.0.0.1:{silent.getsockname()[1]}/busybox"])
-                except BaseException as error:
-                    failures.append(error)
-
-        thread = threading.Thread(target=launch, daemon=True)
-        thread.start()
-        if begun:
-            silent.accept()
-        began = time.monotonic()
-        progress.cancel()
-        thread.join(PATIENCE)
-        assert time.monotonic() - began < PATIENCE
-        assert [type(failure) for failure in failures] == [LaunchCancelledError]
-
-
 def test_progress_of_a_pull_counts_layers():
     said: list[str] = []
     with shown_progress(Progress(said.append)):
@@ -147,17 +111,6 @@ def test_progress_of_a_pull_counts_layers():
     assert said[-3:] == ["pulling x: 0 of 2 layers", *["pulling x: 1 of 2 layers"] * 2]
 
 
-def test_what_a_pull_leaves_behind(engine, registry):
-    """A connection for each pull would be left open."""
-    image = f"{registry}/busybox:pushed"
-    ensured(engine, image)
-    before = len(os.listdir("/proc/self/fd"))
-    for _ in range(5):
-        ensured(engine, image)
-    assert len(os.listdir("/proc/self/fd")) <= before + 1
-    remove(engine, image)
-
-
 def test_an_image_that_cannot_be_pushed(engine):
     client = engine.new_client(None)
     repository = f"127.0.0.1:{free_port()}/busybox"
@@ -168,28 +121,6 @@ def test_an_image_that_cannot_be_pushed(engine):
     with pytest.raises(SchedulerError, match="does not exist locally"):
         push(client, repository, "there")
     client.close()
-
-
-def test_who_has_logged_in_may_push_and_pull(engine, tmp_path, monkeypatch, require):
-    require("docker-registry", PROGRAM is not None, "apt install docker-registry")
-    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
-    with local_registry(tmp_path, login=True) as address:
-        image = f"{address}/busybox:there"
-        engine.client().api.tag("busybox:local", f"{address}/busybox", "there")
-        client = engine.new_client(None)
-        with pytest.raises(SchedulerError, match="you may not: log in with `docker login`"):
-            push(client, f"{address}/busybox", "there")
-        client.close()
-        with pytest.raises(SchedulerError, match="you may not: log in with `docker login`"):
-            ensured(engine, f"{address}/busybox:elsewhere")
-        known = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
-        (tmp_path / "config.json").write_text(json.dumps({"auths": {address: {"auth": known}}}))
-        client = engine.new_client(None)
-        push(client, f"{address}/busybox", "there")
-        client.close()
-        remove(engine, image)
-        assert ensured(engine, image)[0] == f"pulling {image}"
-        remove(engine, image)
 
 
 def test_workspace_image_is_pushed(engine, registry, tmp_path):

@@ -10,7 +10,6 @@ from support.waiting import wait_until
 from torchx_tui.backends.docker.log_stream import DockerLogStream
 from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.backends.types import Stream
-from torchx_tui.specs.errors import SchedulerError
 
 # Numbered lines on both streams, a thousand a second.
 FLOOD = """
@@ -76,14 +75,3 @@ def test_lines_go_on_when_the_engine_is_back(app, own_engine):
     # Without live-restore the container has ended with its engine.
     assert got == [f"line {number}\n" for number in range(1, len(got) + 1)]
     assert got == list(scheduler.log_iter(app.app_id, "worker"))
-
-
-@pytest.mark.slow
-def test_an_engine_that_is_away_is_said_in_words(app, own_engine):
-    app.start("echo one; sleep 3600")
-    reading = DockerLogStream(app.engine, app.app_id, "worker", 0)
-    assert next(reading).data == b"one\n"
-    own_engine.kill()
-    with pytest.raises(SchedulerError, match="Docker engine"):
-        next(reading)
-    own_engine.start()

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from torchx_tui.backends.docker.log_stream import FramedLog
 from torchx_tui.backends.shared.stamped_log import Message, StampedLines
 from torchx_tui.logs.source.log_place import LogPlace
-from torchx_tui.logs.source.log_times import nanoseconds_of
 from torchx_tui.specs.errors import SchedulerError
 
 NEW_YEAR = 1_767_225_600 * 10**9
@@ -68,22 +67,6 @@ def test_the_engine_says_why_it_cannot_go_on():
         FramedLog().feed(frame(3, b"error from daemon in stream: the disk\n is gone\n"))
 
 
-@pytest.mark.parametrize(
-    ("text", "later"),
-    [
-        ("2026-01-01T00:00:00Z", 0),
-        ("2026-01-01T00:00:00.5Z", 500_000_000),
-        ("2026-01-01T00:00:00.123456789Z", 123_456_789),
-        ("2026-01-01T01:00:00.000000001+01:00", 1),
-        ("2025-12-31T19:00:00-05:00", 0),
-    ],
-)
-def test_times(text, later):
-    assert nanoseconds_of(text) == NEW_YEAR + later
-    stamped = f"{text} line\n".encode()
-    assert FramedLog().feed(frame(2, stamped)) == [Message("e", NEW_YEAR + later, b"line\n")]
-
-
 SECOND = 10**9
 
 
@@ -120,20 +103,4 @@ def test_a_clock_that_is_set_back_repeats_nothing(steps, back, forwards_first):
         if number == back:
             now -= 600 * SECOND
         times.append(now)
-    assert take_up(times, [len(times)], forwards_first) == list(range(len(times)))
-
-
-@pytest.mark.parametrize("forwards_first", [True, False])
-def test_a_line_that_is_older_than_the_last_one_is_not_lost(forwards_first):
-    """Wherever the cut is, and on whichever side of what is counted together the times lie."""
-    for start in range(3600 * SECOND, 3600 * SECOND + 200_000_000, 10_000_000):
-        times = [start, start + 55_000_000, start + 20_000_000, start + 60_000_000]
-        for stop in range(5):
-            assert take_up(times, [stop], forwards_first) == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize("forwards_first", [True, False])
-def test_a_clock_that_is_set_back_by_far_repeats_nothing(forwards_first):
-    times = [7200 * SECOND + number * SECOND for number in range(1000)]
-    times += [at - 600 * SECOND for at in times[-10:]]
     assert take_up(times, [len(times)], forwards_first) == list(range(len(times)))

@@ -152,8 +152,13 @@ def test_what_is_asked_for(monkeypatch, options, params):
     assert engine.asked[1]["since"] == f"{seconds}.{rest:09d}"
 
 
+def running(monkeypatch):
+    """Return an engine whose container runs, and has printed one line."""
+    return Recorded(monkeypatch, {"Status": "running", "StartedAt": stamp(0)}, [(1, "one")])
+
+
 def test_pause_before_the_log_is_read_again(monkeypatch):
-    engine = Recorded(monkeypatch, {"Status": "running", "StartedAt": stamp(0)}, [(1, "one")])
+    engine = running(monkeypatch)
     waits = []
 
     class Waits:
@@ -181,7 +186,7 @@ def test_pause_before_the_log_is_read_again(monkeypatch):
 
 
 def test_a_container_that_is_started_again_is_said_to_be(monkeypatch):
-    engine = Recorded(monkeypatch, {"Status": "running", "StartedAt": stamp(0)}, [(1, "one")])
+    engine = running(monkeypatch)
     reading = DockerLogStream(engine, "app", "worker", 0)  # type: ignore[arg-type]
     assert next(reading).data == b"one\n"
     engine.found["State"] |= {"StartedAt": stamp(9), "FinishedAt": stamp(5)}
@@ -197,7 +202,7 @@ def test_a_container_that_is_started_again_is_said_to_be(monkeypatch):
 
 
 def test_what_is_held_is_released(monkeypatch):
-    engine = Recorded(monkeypatch, {"Status": "running", "StartedAt": stamp(0)}, [(1, "one")])
+    engine = running(monkeypatch)
     reading = DockerLogStream(engine, "app", "worker", 0)  # type: ignore[arg-type]
     next(reading)
     assert engine.opened == 2
@@ -208,7 +213,7 @@ def test_what_is_held_is_released(monkeypatch):
 
 
 def test_the_log_of_a_container_that_was_removed(monkeypatch):
-    engine = Recorded(monkeypatch, {"Status": "running", "StartedAt": stamp(0)}, [(1, "one")])
+    engine = running(monkeypatch)
     reading = DockerLogStream(engine, "app", "worker", 3)  # type: ignore[arg-type]
     next(reading)
 

@@ -134,6 +134,13 @@ def assert_rows(rows: list[ListAppResponse]) -> None:
         assert sorted(order.handles()) == sorted(made)
 
 
+def described_app(engine, app_id):
+    """Return the description of an app that is there."""
+    described = describe_app(cast(Any, engine), app_id, KnownTimes(), "here")
+    assert described is not None
+    return described
+
+
 def test_any_labels(runner, engine):
     chance = random.Random(2)
     for _ in range(CASES // _BATCH):
@@ -181,16 +188,14 @@ def test_containers_are_inspected_side_by_side(engine):
     engine.api.inspect_container = inspected
     for number in range(8):
         engine.put(f"c{number}", good("app") | {labels.REPLICA_ID: str(number)})
-    described = describe_app(cast(Any, engine), "app", KnownTimes(), "here")
-    assert described is not None
+    described = described_app(engine, "app")
     assert [replica.id for replica in described.roles_statuses[0].replicas] == list(range(8))
 
 
 def test_what_the_labels_of_an_inspection_hold_is_no_error(runner, engine):
     odd = {**good("app-1"), labels.REPLICA_ID: "first", labels.ROLE_NAME: "a\nb", labels.APP_DEF: "{"}
     engine.put("c1", odd)
-    described = describe_app(cast(Any, engine), "app-1", KnownTimes(), "here")
-    assert described is not None
+    described = described_app(engine, "app-1")
     assert [(role.name, role.num_replicas) for role in described.roles] == [("", 1)]
     assert described.metadata == {"image of ": "sha256:1"}
     assert "first" not in runner.job("local_docker://torchx/app-1").describe_native()
@@ -198,8 +203,7 @@ def test_what_the_labels_of_an_inspection_hold_is_no_error(runner, engine):
 
 def test_what_is_told_of_an_app(engine):
     engine.put("c1", good("app-1") | {labels.APP_DEF: appdef_to_json(AppDef("good", _APP.roles, {"team": "z"}))})
-    described = describe_app(cast(Any, engine), "app-1", KnownTimes(), "here")
-    assert described is not None
+    described = described_app(engine, "app-1")
     assert (described.image, described.host, described.user, described.name) == ("busybox", "here", "me", "good")
     assert described.metadata == {"team": "z", "image of worker": "sha256:1"}
     assert (described.num_restarts, described.msg, described.structured_error_msg) == (0, "<NONE>", "<NONE>")
@@ -234,8 +238,7 @@ def test_first_failure_is_explained_by_its_error(engine):
     engine.api.logs, engine.api.inspect_container, engine.api.containers = logs, inspected, listed
     for k in (1, 2):
         engine.put(f"c{k}", good("app-1") | {labels.REPLICA_ID: str(k), labels.REPLICAS: "2"})
-    described = describe_app(cast(Any, engine), "app-1", KnownTimes(), "here")
-    assert described is not None
+    described = described_app(engine, "app-1")
     assert described.msg == "ValueError: first, exit 2: worker/2"
     assert described.structured_error_msg.endswith("ValueError: first")
     first, second = described.roles_statuses[0].replicas
@@ -255,12 +258,10 @@ def test_a_container_that_has_ended_since_it_was_listed(engine):
 
     engine.api.inspect_container, engine.api.containers = inspected, listed
     engine.put("c1", good("app-1"))
-    described = describe_app(cast(Any, engine), "app-1", KnownTimes(), "here")
-    assert described is not None
+    described = described_app(engine, "app-1")
     assert (described.state, described.roles_statuses[0].replicas[0].exit_code) == (AppState.FAILED, 3)
     engine.api.inspect_container = lambda name: {**inspected(name), "State": {"Status": "paused"}}
-    described = describe_app(cast(Any, engine), "app-1", KnownTimes(), "here")
-    assert described is not None
+    described = described_app(engine, "app-1")
     assert (described.state, described.finished_at) == (AppState.PENDING, None)
 
 

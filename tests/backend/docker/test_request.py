@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import subprocess
 from typing import Any
@@ -218,12 +217,6 @@ def test_the_command_makes_the_same_container(docker_engine, tmp_path):
         api.remove_container(one.kwargs["name"], force=True)
 
 
-def test_gpus_on_the_command_line():
-    text = str(job(role(resource=Resource(cpu=-1, gpu=2, memMB=-1))))
-    assert "--gpus 'count=2,\"capabilities=compute,utility\"'" in text
-    assert "--memory" not in text
-
-
 def test_what_is_not_asked_for_is_not_limited():
     names = ("mem_limit", "shm_size", "nano_cpus", "device_requests")
     for resource, limits in (
@@ -244,10 +237,6 @@ def test_named_devices_are_files():
 def test_run_options_are_torchxs_and_pull():
     options = {name: option.default for name, option in DockerScheduler("mine").run_opts()}
     assert options.items() >= {"copy_env": None, "env": None, "privileged": False, "pull": True}.items()
-
-
-def test_labels_are_json_where_they_say_so():
-    assert json.loads(job(role()).containers[0].kwargs["labels"][labels.APP_DEF])["name"] == "job"
 
 
 @pytest.mark.parametrize(

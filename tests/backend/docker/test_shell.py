@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import os
 import socket
 import sys
-import tarfile
 import threading
 from pathlib import Path
 
 import pexpect
 import pytest
-from docker import APIClient
-from support.docker_containers import replicas
 from support.scripted_engine import listed, refused
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.docker.beside import run_beside, split_streams
 from torchx_tui.backends.docker.shell import main, relay, shell_command
 from torchx_tui.backends.shared.terminal_relay import wait_readable
-from torchx_tui.specs.errors import JobNotFoundError, SchedulerError
-
-
-@pytest.fixture
-def app(docker_engine):
-    with replicas() as made:
-        yield made
+from torchx_tui.specs.errors import SchedulerError
 
 
 def without_docker(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,58 +100,15 @@ def test_the_terminal_is_as_it_was_afterwards(app, monkeypatch):
     child.expect("the same")
 
 
-def test_bash_where_the_image_has_it(app, monkeypatch):
-    container = app.start("sleep 300")
-    assert shell_command(app.engine, app.app_id, "worker", 0)[-1] == "sh"
-    container.exec_run(["cp", "/bin/busybox", "/bin/bash"])
-    assert shell_command(app.engine, app.app_id, "worker", 0)[-1] == "bash"
-    # A busy engine knows the exit code of a program some moments after its output has ended.
-    inspect, unknown = APIClient.exec_inspect, iter(range(3))
-    monkeypatch.setattr(
-        APIClient,
-        "exec_inspect",
-        lambda api, asked: inspect(api, asked) | ({} if next(unknown, None) is None else {"ExitCode": None}),
-    )
-    assert shell_command(app.engine, app.app_id, "worker", 0)[-1] == "bash"
-
-
-def test_an_image_without_a_shell(app):
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as tar:
-        tar.add("/bin/busybox", "sleep")
-    app.client.api.import_image_from_data(packed.getvalue(), repository="no-shell", tag="local")
-    try:
-        app.run("no-shell:local", ["/sleep", "300"])
-        with pytest.raises(SchedulerError, match="no-shell:local, has no shell"):
-            shell_command(app.engine, app.app_id, "worker", 0)
-    finally:
-        app.remove()
-        app.client.images.remove("no-shell:local", force=True)
-
-
-def test_a_replica_that_does_not_run(app):
-    app.start("true").wait()
-    with pytest.raises(SchedulerError, match=r"worker/0 of .* is exited"):
-        shell_command(app.engine, app.app_id, "worker", 0)
-    with pytest.raises(ValueError, match="worker"):
-        shell_command(app.engine, app.app_id, "nobody", 0)
-    with pytest.raises(JobNotFoundError):
-        shell_command(app.engine, "no-such-app", "worker", 0)
-
-
-def test_our_own_client_says_what_is_wrong(docker_engine):
-    program = [sys.executable, "-m", "torchx_tui.backends.docker.shell", "no-such-container", "sh"]
-    said, code = pexpect.run(
-        " ".join(program), withexitstatus=True, encoding="utf-8", timeout=PATIENCE, env=dict(os.environ)
-    )
-    assert code == 1
-    assert "no-such-container" in said
-    assert "Traceback" not in said
-
-
 # Where an engine answers as it is told to
 
 STARTED = (200, b"")
+
+
+def can_execute(scripted):
+    """Let a container be there in which programs can be started."""
+    scripted.has(listed())
+    scripted.answers["POST", "/containers/c0/exec"] = 201, {"Id": "e"}
 
 
 @pytest.mark.parametrize(
@@ -176,8 +123,7 @@ STARTED = (200, b"")
 )
 def test_the_best_shell_that_there_is(scripted, monkeypatch, started, code, found):
     without_docker(monkeypatch)
-    scripted.has(listed())
-    scripted.answers["POST", "/containers/c0/exec"] = 201, {"Id": "e"}
+    can_execute(scripted)
     scripted.answers["POST", "/exec/e/start"] = started
     scripted.answers["GET", "/exec/e/json"] = 200, {"ExitCode": code}
     engine = scripted.engine()
@@ -190,8 +136,7 @@ def test_the_best_shell_that_there_is(scripted, monkeypatch, started, code, foun
 
 
 def test_a_shell_that_the_engine_refuses_to_look_for(scripted):
-    scripted.has(listed())
-    scripted.answers["POST", "/containers/c0/exec"] = 201, {"Id": "e"}
+    can_execute(scripted)
     scripted.answers["POST", "/exec/e/start"] = refused(500, "the runtime is broken")
     with pytest.raises(SchedulerError, match=r"^the runtime is broken$"):
         shell_command(scripted.engine(), "app-x", "worker", 0)
@@ -225,8 +170,7 @@ def framed(stream: int, data: bytes) -> bytes:
 
 
 def test_what_a_command_beside_a_replica_prints(scripted):
-    scripted.has(listed())
-    scripted.answers["POST", "/containers/c0/exec"] = 201, {"Id": "e"}
+    can_execute(scripted)
 
     def answered(printed, code):
         scripted.answers["POST", "/exec/e/start"] = 200, printed
@@ -253,8 +197,7 @@ def test_what_a_command_beside_a_replica_prints(scripted):
 
 def test_a_command_that_prints_without_end_is_left(scripted, monkeypatch):
     monkeypatch.setattr("torchx_tui.backends.docker.beside.RUN_BESIDE_BYTES", 1 << 20)
-    scripted.has(listed())
-    scripted.answers["POST", "/containers/c0/exec"] = 201, {"Id": "e"}
+    can_execute(scripted)
     scripted.answers["POST", "/exec/e/start"] = 200, bytes(1 << 22)
     with pytest.raises(SchedulerError, match="the command printed more than 1 MB"):
         run_beside(scripted.engine(), "app-x", "worker", 0, ["yes"], PATIENCE)

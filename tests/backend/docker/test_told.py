@@ -6,10 +6,12 @@ import platform
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from support.tables import toml_table
 
 from torchx_tui.backends.api import Stream
 from torchx_tui.backends.docker import labels
@@ -23,18 +25,20 @@ from torchx_tui.backends.docker.containers import (
     started_at,
 )
 from torchx_tui.backends.docker.networks import networks_to_create
-from torchx_tui.backends.docker.preflight import engine_cluster, engine_findings, image_names, launch_findings
+from torchx_tui.backends.docker.preflight import engine_cluster, engine_findings, launch_findings
 from torchx_tui.backends.docker.refusals import explain_refusal
 from torchx_tui.backends.docker.request import DockerContainer, DockerOpts, host_name
 from torchx_tui.backends.docker.run_line import docker_run_line
 from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.backends.docker.states import exited_state, seconds_since_exit, summarize, why
 from torchx_tui.specs.errors import BackendUnavailableError
-from torchx_tui.specs.mounts import BindMount, DeviceMount, VolumeMount
+from torchx_tui.specs.mounts import BindMount, VolumeMount
 from torchx_tui.specs.named_resources_aws import EFA_DEVICE
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef, Role
 from torchx_tui.specs.status import AppState
+
+ROWS = toml_table(Path(__file__).with_name("told.toml"))
 
 INFO = {"NCPU": 8, "MemTotal": 16_000_000_000, "Driver": "overlay2", "ServerVersion": "24.0"}
 
@@ -162,39 +166,14 @@ def test_preflight_finds_short_names_of_podman(image, tag):
     assert faults(role(image), images=[{"Id": "sha256:b", "RepoTags": [tag]}]) == []
 
 
-def test_the_names_of_an_image():
-    image = {"Id": "sha256:1", "RepoTags": ["h:5000/a:1", "b:2"], "RepoDigests": ["h:5000/a@sha256:9", "c@sha256:8"]}
-    assert list(image_names(image)) == [
-        *("h:5000/a:1", "b:2", "h:5000/a@sha256:9", "c@sha256:8", "sha256:1", "h:5000/a:1@sha256:9")
-    ]
-    assert list(image_names({"Id": "sha256:1", "RepoTags": None})) == ["sha256:1"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"name": "n", "hostname": "h", "network": "w"}, "--name n --hostname h --network w"),
-        ({"name": ""}, ""),
-        ({"labels": {"b": "1"}, "environment": {"B": "2", "A": "1"}}, "--label b=1 --env A=1 --env B=2"),
-        ({"environment": {"TOKEN": "x"}}, "--env 'TOKEN=********'"),
+        *ROWS["commands"],
         ({"labels": {labels.APP_DEF: "{}"}}, f"--label '{labels.APP_DEF}=<2 bytes of JSON>'"),
-        ({"privileged": True}, "--privileged"),
-        (
-            {"mounts": [{"Type": "bind", "Source": "/a", "Target": "/b", "ReadOnly": True}]},
-            "--mount type=bind,source=/a,target=/b,readonly",
-        ),
-        ({"mounts": [{"Type": "volume", "Source": "v", "Target": "/b"}]}, "--mount type=volume,source=v,target=/b"),
-        ({"devices": ["/dev/a:/dev/b:rwm"]}, "--device /dev/a:/dev/b:rwm"),
         ({"ports": {"80/tcp": ("127.0.0.1", None)}}, "--publish 127.0.0.1::80/tcp"),
         ({"ports": {"80/tcp": ("127.0.0.1", 8080)}}, "--publish 127.0.0.1:8080:80/tcp"),
-        ({"ports": {"80/tcp": 8080}}, "--publish 8080:80/tcp"),
         ({"ports": {"80/tcp": None}}, "--publish 80/tcp"),
-        ({"mem_limit": "5m", "shm_size": "1g", "nano_cpus": 1_500_000_000}, "--memory 5m --shm-size 1g --cpus 1.5"),
-        ({"restart_policy": {"Name": "on-failure", "MaximumRetryCount": 3}}, "--restart on-failure:3"),
-        (
-            {"device_requests": [{"Count": 2, "Capabilities": [["compute", "utility"]]}]},
-            """--gpus 'count=2,"capabilities=compute,utility"'""",
-        ),
     ],
 )
 def test_the_command_that_makes_a_container(arguments, words):
@@ -209,55 +188,16 @@ def test_a_host_name_is_short_enough_for_the_kernel():
 
 # A start that is refused
 
-EXEC = 'OCI runtime create failed: exec: "run"'
 
-
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (f"{EXEC}: executable file not found in $PATH", "no such command: run: the image busybox does not have it"),
-        (f"{EXEC}: stat run: no such file or directory", "no such command: run: the image busybox does not have it"),
-        ("mount: no such file or directory", ""),
-        (f"{EXEC}: permission denied", "run cannot be run: it is not an executable file in the image busybox"),
-        ("permission denied while trying to connect", ""),
-        (
-            'could not select device driver "" with capabilities: [[gpu]]',
-            "there is no GPU runtime on the engine's machine: install the NVIDIA Container Toolkit there, or ask for "
-            "gpu=0",
-        ),
-        (
-            "No such image: busybox:1",
-            "there is no image busybox:1: it could not be pulled, or pulling is off; check its name",
-        ),
-        (
-            'Conflict. The container name "/a-b" is already in use by container "0123456789abcdef". You have to',
-            "the name a-b is taken by another container: `docker rm 0123456789ab` frees it",
-        ),
-        (
-            "driver failed: Bind for 127.0.0.1:80 failed: port is already allocated",
-            "port 127.0.0.1:80 is in use: choose another one",
-        ),
-        (
-            "error: listen tcp4 0.0.0.0:6006: bind: address already in use",
-            "port 0.0.0.0:6006 is in use: choose another one",
-        ),
-        (
-            "invalid mount config: bind source path does not exist: /a b \n",
-            "the mount's source /a b does not exist on the engine's machine: create it there",
-        ),
-        ("Range of CPUs is from 0.01 to 8.00.", "Range of CPUs is from 0.01 to 8.00: ask for fewer"),
-        (
-            'error gathering device information while adding custom device "/dev/x": no such file or directory',
-            'a device is missing on the engine\'s machine:  custom device "/dev/x": no such file or directory',
-        ),
-    ],
-)
+@pytest.mark.parametrize(("answer", "words"), ROWS["refusals"])
 def test_why_a_container_is_not_started(answer, words):
     assert explain_refusal(answer, DockerContainer("busybox", ["run", "-x"], {})) == (words or answer)
 
 
 def test_a_command_of_the_image_that_is_missing():
-    words = explain_refusal(f"{EXEC}: executable file not found in $PATH", DockerContainer("busybox", [], {}))
+    words = explain_refusal(
+        'OCI runtime create failed: exec: "run": executable file not found in $PATH', DockerContainer("busybox", [], {})
+    )
     assert words == "no such command: the image's own: the image busybox does not have it"
 
 
@@ -286,6 +226,7 @@ def container(state: str, status: str = "", k: int = 0, **changes: Any) -> dict[
     ("age", "containers", "words"),
     [
         (0, [container("running"), container("restarting", k=1)], ""),
+        (0, [container("running", "Up 3 seconds (unhealthy)")], "its health check fails: worker/0"),
         (0, [container("created"), container("restarting", k=1)], "starts again: worker/1"),
         (0, [container("created"), container("paused", k=1)], "paused: worker/1"),
         (59, [container("created")], ""),
@@ -350,21 +291,3 @@ def test_limits_become_a_resource_again():
     assert isinstance(asked.resource.cpu, int)
     half = rebuilt(NanoCpus=500_000_000, DeviceRequests=[{"Count": -1}])
     assert (half.resource.cpu, half.resource.gpu) == (0.5, 0)
-
-
-def test_mounts_come_back():
-    found = rebuilt(
-        Mounts=[
-            {"Type": "bind", "Source": "/a", "Target": "/b", "ReadOnly": True},
-            {"Type": "volume", "Source": "v", "Target": "/c"},
-            {"Type": "tmpfs", "Target": "/d"},
-        ],
-        Devices=[{"PathOnHost": "/dev/a", "PathInContainer": "/dev/b", "CgroupPermissions": "r"}],
-    )
-    assert found.mounts == [
-        BindMount("/a", "/b", True),
-        VolumeMount("v", "/c", False),
-        DeviceMount("/dev/a", "/dev/b", "r"),
-    ]
-    (device,) = rebuilt(Devices=[{"PathOnHost": "/dev/a", "PathInContainer": "/dev/b"}]).mounts
-    assert device == DeviceMount("/dev/a", "/dev/b", "rwm")

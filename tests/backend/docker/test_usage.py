@@ -7,18 +7,11 @@ import time
 from typing import Any
 
 import pytest
-from support.docker_containers import replicas
 from support.scripted_engine import ScriptedEngine, listed, refused
 
 from torchx_tui.backends.docker.usage import UsageSampler, resident_bytes
 from torchx_tui.backends.types import ReplicaUsage
 from torchx_tui.specs.errors import JobNotFoundError
-
-
-@pytest.fixture
-def app(docker_engine):
-    with replicas() as made:
-        yield made
 
 
 def test_cpu_and_memory_of_running_replicas(app):
@@ -42,15 +35,6 @@ def test_cpu_and_memory_of_running_replicas(app):
     assert idle.memory < 10_000_000
 
 
-def test_the_cache_of_files_is_not_counted(app):
-    app.start("dd if=/dev/zero of=/tmp/file bs=1M count=60 2>/dev/null; sync; sleep 3600", 0)
-    sampler = UsageSampler(app.engine)
-    time.sleep(2)
-    (usage,) = sampler.sample(app.app_id)
-    assert usage.memory is not None
-    assert usage.memory < 40_000_000
-
-
 @pytest.mark.parametrize(
     ("memory", "expected"),
     [
@@ -64,17 +48,6 @@ def test_the_cache_of_files_is_not_counted(app):
 )
 def test_both_versions_of_control_groups(memory, expected):
     assert resident_bytes(memory) == expected
-
-
-def test_many_replicas(app):
-    for k in range(12):
-        app.start("sleep 3600", k)
-    assert [usage.replica for usage in UsageSampler(app.engine).sample(app.app_id)] == list(range(12))
-
-
-def test_an_app_that_is_not_there(docker_engine):
-    with replicas() as app, pytest.raises(JobNotFoundError):
-        UsageSampler(app.engine).sample(app.app_id)
 
 
 # Where an engine answers as it is told to

@@ -62,10 +62,6 @@ class Job:
             lambda: (pods := self.pods()) and all(pod["status"]["phase"] == "Running" for pod in pods), "its pods run"
         )
 
-    def delete_pod(self, k: int = 0) -> None:
-        path = f"/api/v1/namespaces/{self.cluster.namespace}/pods/{self.name}-worker-{k}-0?gracePeriodSeconds=1"
-        self.cluster.request("DELETE", path)
-
     def lines(self, k: int = 0, **options: Any) -> list[str]:
         return list(self.scheduler.log_iter(self.app_id, "worker", k, **options))
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from backend.kubernetes.samples import FOLDER, sample, serve
 from support.scripted_server import scripted_server, status
+from support.tables import toml_table
 
 from torchx_tui.backends.kubernetes.actions import job_actions
 from torchx_tui.backends.kubernetes.kinds.batch import BATCH
@@ -16,6 +18,8 @@ from torchx_tui.backends.kubernetes.kinds.jobset import JOBSET
 from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
 from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
 from torchx_tui.specs.errors import JobNotFoundError, SchedulerError
+
+ROWS = toml_table(Path(__file__).with_name("actions.toml"))
 
 KINDS = {"plain": BATCH, "kueue": BATCH, "jobset": JOBSET, "cron": CRON, "volcano": VOLCANO}
 
@@ -54,26 +58,7 @@ def put_job(server, group: str, name: str) -> str:
     return app_id
 
 
-@pytest.mark.parametrize(
-    ("group", "name", "expected"),
-    [
-        ("plain", "indexed-running", ["suspend", "scale"]),
-        ("plain", "suspended", ["resume", "scale"]),
-        ("plain", "indexed-done", []),
-        ("kueue", "kq-running", []),
-        ("kueue", "kq-waiting", []),
-        ("jobset", "js-running", ["suspend", "scale"]),
-        ("jobset", "js-suspended", ["resume", "scale"]),
-        ("jobset", "js-done", []),
-        ("cron", "cron-ok", ["suspend"]),
-        ("cron", "cron-suspended", ["resume"]),
-        ("volcano", "poddel", ["suspend"]),
-        ("volcano", "toobig", ["suspend"]),
-        ("volcano", "cancel", ["resume"]),
-        ("volcano", "poddel2", []),
-        ("volcano", "startmoves", []),
-    ],
-)
+@pytest.mark.parametrize(("group", "name", "expected"), ROWS["actions"])
 def test_actions_fit_the_state(server, scheduler, group, name, expected):
     app_id = put_job(server, group, name)
     assert [action.name for action in scheduler.actions(app_id)] == expected

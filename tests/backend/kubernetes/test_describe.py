@@ -6,7 +6,7 @@ import time
 
 import pytest
 from backend.kubernetes.tables import table
-from support.volcano_jobs import delete_job, make_job, start_job, status_of
+from support.volcano_jobs import delete_job, make_job, start_job
 from support.waiting import wait_until
 
 from torchx_tui.backends.kube.api_server import ApiServer
@@ -16,7 +16,7 @@ from torchx_tui.backends.kubernetes.jobs import Jobs
 from torchx_tui.backends.kubernetes.lifecycle import abort, remove
 from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
 from torchx_tui.specs.errors import SchedulerError
-from torchx_tui.specs.status import NONE, AppState
+from torchx_tui.specs.status import AppState
 
 
 @pytest.fixture
@@ -41,31 +41,8 @@ def wait_described(server, app_id, condition):
     return wait_until(look, f"the state of {app_id}")
 
 
-def ended(server, app_id, state):
-    return wait_described(server, app_id, lambda response: response.state is state)
-
-
 def says(server, app_id, words):
     return wait_described(server, app_id, lambda response: words in response.msg)
-
-
-def test_a_job_that_succeeds(server, kubernetes_cluster):
-    job = make_job("well", "echo hi", replicas=2)
-    for task in job["spec"]["tasks"]:
-        task["template"]["metadata"]["labels"]["torchx.pytorch.org/role-name"] = "Trainer_x"
-    app_id = start_job(kubernetes_cluster, job)
-    response = ended(server, app_id, AppState.SUCCEEDED)
-    assert response.msg == NONE
-    (role,) = response.roles_statuses
-    # As it was given, not as Volcano's names have it.
-    assert role.role == "Trainer_x"
-    assert [(one.id, one.state, one.exit_code) for one in role.replicas] == [
-        (0, AppState.SUCCEEDED, 0),
-        (1, AppState.SUCCEEDED, 0),
-    ]
-    assert all(one.node and one.started_at and one.finished_at for one in role.replicas)
-    assert response.finished_at is not None
-    assert response.metadata["queue"] == "default"
 
 
 @table("clusterjobs.yaml", "jobs", "options state words")
@@ -86,18 +63,6 @@ def test_an_image_that_cannot_be_pulled(server, kubernetes_cluster):
         server, app_id, lambda response: "(ImagePullBackOff)" in response.msg and "Back-off" not in response.msg
     )
     abort(server, app_id, "")
-
-
-def test_cancel_keeps_the_job_and_ends_its_pods(server, kubernetes_cluster):
-    app_id = start_job(kubernetes_cluster, make_job("long", "sleep 600", replicas=2))
-    ended(server, app_id, AppState.RUNNING)
-    abort(server, app_id, "")
-    response = ended(server, app_id, AppState.CANCELLED)
-    assert all(one.state is AppState.CANCELLED for one in response.roles_statuses[0].replicas)
-    # A second time, and of what is not there, is nothing.
-    abort(server, app_id, "")
-    abort(server, f"{kubernetes_cluster.namespace}:nosuch", "")
-    assert status_of(kubernetes_cluster, "long")["state"]["phase"] == "Aborted"
 
 
 def test_a_job_of_the_same_name_is_not_hit(server, kubernetes_cluster):

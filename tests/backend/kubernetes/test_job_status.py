@@ -18,7 +18,7 @@ from torchx_tui.backends.kubernetes.listing import Known, row_of
 from torchx_tui.backends.kubernetes.times import submitted_at
 from torchx_tui.backends.kubernetes.volcano.causes import not_picked_up
 from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO, group_name
-from torchx_tui.backends.kubernetes.volcano.phases import finished_at, timeline
+from torchx_tui.backends.kubernetes.volcano.phases import timeline
 from torchx_tui.backends.types import ListAppResponse, PublishedPort, StateChange
 from torchx_tui.specs.status import AppState, ReplicaStatus
 
@@ -339,27 +339,6 @@ def test_timeline():
     ]
     # Times never go back.
     assert timeline(job("Running", ("Pending", 6), since=2))[-1] == StateChange(AppState.RUNNING, CREATED + 6)
-
-
-def test_end_of_an_aborted_job():
-    def aborted(**fields):
-        entries = [
-            {"time": at(11), "fieldsV1": {"f:spec": {}}},
-            *({"time": at(12), "fieldsV1": one} for one in fields.values()),
-        ]
-        return job("Aborted", ("Running", 4), since=4, metadata={"managedFields": entries})
-
-    made = aborted()
-    assert finished_at(made) is None
-    assert timeline(made)[-1].state is AppState.RUNNING
-    assert timeline(made, CREATED + 7)[-1] == StateChange(AppState.CANCELLED, CREATED + 7)
-    leaving = pod(1, metadata={"deletionTimestamp": at(40), "deletionGracePeriodSeconds": 30})
-    first = pod(0, "Failed", ended(1, 9))
-    assert [finished_at(made, pods) for pods in ([first], [leaving, first])] == [CREATED + 9, CREATED + 10]
-    assert finished_at(aborted(other={"f:status": {"f:state": {"f:message": {}}}})) is None
-    assert finished_at(aborted(phase={"f:status": {"f:state": {"f:phase": {}}}})) == CREATED + 12
-    assert finished_at(aborted(whole={"f:status": {"f:state": {}}})) == CREATED + 12
-    assert finished_at(job()) is None
 
 
 def test_main_container():

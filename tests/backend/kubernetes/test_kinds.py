@@ -8,10 +8,8 @@ import logging
 import pytest
 import yaml
 from backend.kubernetes.samples import FOLDER, chosen, described, sample, serve, served
-from support.scripted_server import Stream as Lines
 from support.scripted_server import scripted_server, status
 from support.volcano_jobs import make_job
-from support.waiting import wait_until
 
 from torchx_tui.backends.kube.objects import events_path, pods_path
 from torchx_tui.backends.kube.pods import seconds_of
@@ -139,29 +137,6 @@ def test_nothing_names_a_missing_page_where_there_is_no_volcano(cluster):
         scheduler.log_stream("jobs:gone", "main", 0, Stream.COMBINED)
     scheduler.cancel("jobs:gone")
     assert "404" not in str(scheduler.check())
-
-
-def test_kinds_cost_no_request_while_watches_hold(cluster):
-    streams = []
-
-    def answer(asked):
-        if "watch" in asked.params:
-            streams.append(Lines())
-            return 200, streams[-1]
-        return 200, {"items": [plain(resourceVersion="5")], "metadata": {"resourceVersion": "6"}}
-
-    cluster.refuses(BATCH, answer)
-    cluster.refuses(CRON, FORBIDDEN)
-    end = cluster.scheduler.subscribe(lambda: None)
-    wait_until(lambda: cluster.rows() and streams, "the watch")
-    cluster.rows()
-    cluster.server.asked.clear()
-    for _ in range(3):
-        assert cluster.rows() == {"jobs:job:single": "SUCCEEDED"}
-    assert cluster.server.asked == []
-    end()
-    for stream in streams:
-        stream.end()
 
 
 def test_server_that_may_list_nothing_says_so(cluster):

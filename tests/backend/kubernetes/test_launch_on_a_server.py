@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import pytest
@@ -12,17 +11,16 @@ from support.kubernetes_cluster import RefusedError
 from support.volcano_jobs import status_of
 from support.waiting import wait_until
 
-from torchx_tui.backends.kube.api_server import ApiError, ApiServer
+from torchx_tui.backends.kube.api_server import ApiServer
 from torchx_tui.backends.kubernetes import labels
 from torchx_tui.backends.kubernetes.app_def import read_app_def
 from torchx_tui.backends.kubernetes.jobs import Jobs
-from torchx_tui.backends.kubernetes.lifecycle import launch, validate
+from torchx_tui.backends.kubernetes.lifecycle import launch
 from torchx_tui.backends.kubernetes.preflight import launch_findings
 from torchx_tui.backends.kubernetes.request import KubernetesOpts, make_request
 from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
 from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
 from torchx_tui.backends.kubernetes.volcano.roles import roles_of
-from torchx_tui.specs.errors import AppDefError
 from torchx_tui.specs.mounts import BindMount, VolumeMount
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef, RetryPolicy
@@ -94,37 +92,12 @@ def test_the_text_can_be_applied(kubernetes_cluster):
     assert answer["metadata"]["name"] == made.resource["metadata"]["name"]
 
 
-def test_complaints_of_the_server(kubernetes_cluster):
-    made = request(kubernetes_cluster, role("a"), role("b"))
-    made.resource["spec"]["tasks"][1]["replicas"] = "two"
-    with pytest.raises(AppDefError, match=r"tasks\.replicas.*must be of type integer"):
-        validate(ApiServer(), VOLCANO, made.resource)
-    opts = KubernetesOpts(queue="default", namespace="no-such")
-    elsewhere = make_request(AppDef("job", [role()]), "mine", opts, VOLCANO)
-    for ask in (partial(validate, resource=elsewhere.resource), partial(launch, job=elsewhere)):
-        with pytest.raises(ApiError, match="there is no namespace no-such: choose another one"):
-            ask(ApiServer(), VOLCANO)
-
-
 class TestPreflight:
     def found(self, cluster, *roles, **cfg):
         app = AppDef("job", list(roles) or [role(resource=SMALL)])
         return [
             f"{one.level}: {one.what}" for one in launch_findings(ApiServer(), VOLCANO, app, options(cluster, **cfg))
         ]
-
-    def test_what_is_missing(self, kubernetes_cluster):
-        nowhere = Resource(cpu=0, gpu=0, memMB=64, capabilities={"example.com/no-such": "x"})
-        assert self.found(kubernetes_cluster, role(resource=nowhere), queue="no-such") == [
-            "warning: there is no queue no-such",
-            "warning: worker: no node has the labels example.com/no-such=x",
-        ]
-        (said,) = self.found(kubernetes_cluster, service_account="no-such")
-        assert said.startswith("warning: worker: there is no service account no-such in the namespace: ")
-        (said,) = self.found(kubernetes_cluster, priority_class="no-such")
-        assert said.startswith("warning: worker: there is no priority class no-such: ")
-        (said,) = self.found(kubernetes_cluster, namespace="no-such")
-        assert said.startswith("warning: worker: there is no namespace no-such: ")
 
     def test_what_the_server_has_against_pods(self, kubernetes_cluster):
         twice = role(mounts=[BindMount("/a", "/x"), BindMount("/b", "/x")])

@@ -81,30 +81,10 @@ def assert_sound(response):
     assert all(replica.exit_code is None or type(replica.exit_code) is int for replica in replicas)
 
 
-def test_odd_objects_are_described(api, chance):
-    rows = 0
-    for number in range(CASES):
-        original = chance.choice(recorded("Job"))
-        name = original["metadata"]["name"]
-        job = checked_job(odd_document(chance, original) if number % 3 else copy.deepcopy(original))
-        if job is None:
-            assert number % 3
-            continue
-        job["metadata"].setdefault("namespace", "default")
-        mine = [pod for pod in recorded("Pod") if pod["metadata"]["labels"].get("volcano.sh/job-name") == name]
-        pods = [pod for one in mine if (pod := checked_pod(odd_document(chance, one))) is not None]
-        about = [one for one in recorded("Event") if one["involvedObject"]["name"].startswith(name)]
-        events = [one for event in about if (one := checked_event(odd_document(chance, event))) is not None]
-        facts = JobFacts(job, VOLCANO.by_replica({}, pods), by_object(events), None)
-        assert_sound(describe(VOLCANO, facts, chance.choice([0.0, 1.8e9, 1e11])))
-        assert_sound_row(row_of(VOLCANO, job))
-        assert isinstance(native_text(job, pods) if rows % 40 == 0 else "", str)
-        rows += 1
-    assert rows > CASES * 0.5
-
-
-@pytest.mark.parametrize(("kind", "group"), [(BATCH, "plain"), (JOBSET, "jobset"), (BATCH, "kueue")])
-def test_odd_objects_of_other_kinds_are_described(chance, kind, group):
+@pytest.mark.parametrize(
+    ("kind", "group"), [(VOLCANO, "volcano"), (BATCH, "plain"), (JOBSET, "jobset"), (BATCH, "kueue")]
+)
+def test_odd_objects_are_described(chance, kind, group):
     found = [one for one in all_samples(group) if ("replicatedJobs" in one["job"]["spec"]) == (kind is JOBSET)]
     rows = 0
     for _ in range(CASES):
@@ -121,6 +101,7 @@ def test_odd_objects_of_other_kinds_are_described(chance, kind, group):
         kind.event_selectors(job, facts.pods)
         assert_sound(describe(kind, facts, chance.choice([0.0, 1.8e9, 1e11])))
         assert_sound_row(row_of(kind, job))
+        assert isinstance(native_text(job, pods) if rows % 40 == 0 else "", str)
         rows += 1
     assert rows > CASES * 0.2
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import time
-from itertools import pairwise
 
 import pytest
 from backend.kubernetes.tables import documents, table
@@ -17,9 +16,8 @@ from torchx_tui.backends.kubernetes.job_kind import JobFacts
 from torchx_tui.backends.kubernetes.jobs import Jobs
 from torchx_tui.backends.kubernetes.listing import Known, row_of
 from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
-from torchx_tui.backends.kubernetes.volcano.phases import app_state
 from torchx_tui.backends.types import StateChange
-from torchx_tui.specs.status import NONE, AppState, may_follow
+from torchx_tui.specs.status import NONE, AppState
 
 JOBS, PODS, EVENTS = (documents(f"volcano/real_{kind}.yaml") for kind in ("jobs", "pods", "events"))
 
@@ -142,13 +140,6 @@ def test_older_jobs(files, state, message, replicas, request):
     ] == replicas
 
 
-def test_place_and_times_of_a_replica():
-    first = described_older("two-roles", ["job_running.yaml", "pods_running.yaml"]).roles_statuses[0].replicas[0]
-    assert (first.hostname, first.node, first.finished_at) == ("two-roles-trainer-0-0", "vm", None)
-    assert (first.hostaddr or "").startswith("10.244.")
-    assert first.started_at is not None
-
-
 @pytest.mark.parametrize(
     ("file", "job", "state", "counts", "foreign"),
     [
@@ -185,25 +176,6 @@ def test_group_explains_a_job_without_pods():
     words = "Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending"
     for events, message in (({name: [warning]}, words), ({}, "has no pod yet: main/0")):
         assert describe(VOLCANO, JobFacts(job, {}, events, None), 1_795_300_000.0).msg.startswith(message)
-
-
-# The phases of a job, read every half second.
-@pytest.mark.parametrize(
-    ("phases", "states"),
-    [
-        (
-            ["", "Pending", "Running", "Restarting", "Pending", "Running", "Restarting", "Failed"],
-            ["SUBMITTED", "PENDING", "RUNNING", "RUNNING", "PENDING", "RUNNING", "RUNNING", "FAILED"],
-        ),
-        (["Running", "Completing", "Completed"], ["RUNNING", "RUNNING", "SUCCEEDED"]),
-        (["Running", "Aborting", "Aborted"], ["RUNNING", "RUNNING", "CANCELLED"]),
-        (["Running", "Terminating", "Terminated"], ["RUNNING", "RUNNING", "FAILED"]),
-    ],
-)
-def test_states_may_follow_each_other(phases, states):
-    seen = [app_state({"status": {"state": {"phase": phase}} if phase else {}}) for phase in phases]
-    assert [state.name for state in seen] == states
-    assert all(may_follow(before, after) for before, after in pairwise(seen) if before is not after)
 
 
 def test_job_without_a_status():

@@ -107,19 +107,3 @@ def test_images_that_are_pushed():
 def test_what_cannot_be_a_job_is_refused():
     with pytest.raises(AppDefError, match="The namespace is 'A'"):
         request(role(), namespace="A")
-
-
-def test_run_options_are_torchxs_kind_and_context():
-    options = {name: option.default for name, option in KubernetesOpts.as_runopts()}
-    assert options == {
-        "queue": None,
-        "namespace": "default",
-        "service_account": None,
-        "priority_class": None,
-        "validate_spec": True,
-        "reserved_millicpu": 100,
-        "reserved_memmb": 1024,
-        "efa_device_count": None,
-        "kind": "auto",
-        "context": None,
-    }

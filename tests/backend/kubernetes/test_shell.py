@@ -24,7 +24,7 @@ from support.volcano_jobs import make_job
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.kube.api_server import ApiError, ApiServer
-from torchx_tui.backends.kube.shell import KEYS, PodExec, main, relay, run_in_pod
+from torchx_tui.backends.kube.shell import PodExec, main, relay, run_in_pod
 from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
 from torchx_tui.specs.errors import SchedulerError
 
@@ -313,17 +313,6 @@ def test_proxy_of_a_connection(connect, proxy, kind):
     names = ("http_proxy_host", "http_proxy_port", "proxy_type")
     assert [options[name] for name in names] == ["proxy.test", 3128, kind]
     assert "http_no_proxy" not in options
-
-
-def test_keys_and_size_are_sent():
-    connection: Any = Connection()
-    running = PodExec(connection)
-    running.write(KEYS, b"ls")
-    running.resize(87, 31)
-    assert connection.sent == [b"\x00ls", b'\x04{"Width": 87, "Height": 31}']
-    assert running.has_more
-    connection.sock = object()
-    assert not running.has_more
 
 
 def test_descriptor_above_1023_is_read(server, connected):

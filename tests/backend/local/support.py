@@ -143,10 +143,6 @@ class Local:
     def state(self, app_id: str) -> dict[str, Any]:
         return json.loads((self.run(app_id).folder / "state.json").read_text())
 
-    def edit_state(self, app_id: str, /, **changes: Any) -> None:
-        path = self.run(app_id).folder / "state.json"
-        path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
-
     def describe(self, app_id: str) -> DescribeAppResponse:
         described = self.scheduler.describe(app_id)
         assert described is not None

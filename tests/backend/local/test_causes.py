@@ -58,9 +58,3 @@ def test_lost_peer_is_not_the_cause(local):
     assert described.msg == "ValueError: loss is nan: second/0, exit 3"
     errors = {status.role: status.replicas[0].structured_error_msg for status in described.roles_statuses}
     assert errors == {"first": NONE, "second": "ValueError: loss is nan"}
-
-
-def test_success_needs_no_message(local):
-    run = local.finish("echo 'Traceback (most recent call last):' >&2")
-    described = local.describe(run.app_id)
-    assert (described.msg, described.structured_error_msg) == (NONE, NONE)

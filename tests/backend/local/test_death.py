@@ -200,19 +200,6 @@ def test_cancel_gives_time_to_finish(local):
     assert described.roles_statuses[0].replicas[0].exit_code == 0
 
 
-def test_another_process_cancels(local):
-    app_id = local.start_running()
-    then = f"assert [row.app_id for row in scheduler.list()] == ['{app_id}']; scheduler.cancel('{app_id}')"
-    subprocess.run(launcher_arguments(local.root, "", then=then), check=True, timeout=PATIENCE)
-    local.end_as(app_id, AppState.CANCELLED)
-
-
-def test_sigterm_to_the_supervisor_cancels(local):
-    app_id = local.start_running()
-    os.kill(local.state(app_id)["pid"], signal.SIGTERM)
-    local.end_as(app_id, AppState.CANCELLED)
-
-
 def test_request_file_cancels(local):
     """A machine that cannot signal this one writes the file."""
     app_id = local.start_running()

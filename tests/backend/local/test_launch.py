@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,8 +22,6 @@ from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef, Role
 from torchx_tui.specs.serialize import appdef_to_dict
 from torchx_tui.specs.status import AppState
-
-Mount = Callable[..., Path]
 
 
 def environment(local: Local, app_id: str, names: Iterable[str]) -> dict[str, str]:
@@ -119,11 +117,6 @@ def test_layout_and_success_file(local, tmp_path):
         "stderr": str(here / "stderr.log"),
         "error_file": str(here / "error.json"),
     }
-
-
-def test_success_file_of_a_cancelled_app(local):
-    run = local.cancel(local.start_running())
-    assert json.loads((run.folder / "SUCCESS").read_text())["final_state"] == "CANCELLED"
 
 
 def test_app_def_is_kept(local):
@@ -261,12 +254,6 @@ def test_full_disk_does_not_keep_a_cancelled_app_running(make_local, mount, monk
     wait_until(lambda: not local.run(app_id).reason, "the state that the supervisor writes")
     assert local.run(app_id).state is AppState.CANCELLED
     assert local.state(app_id)["replicas"][0]["exit_code"] is not None
-
-
-def test_64_replicas(local):
-    app_id = local.finish("echo ${replica_id}", replicas=64).app_id
-    assert [local.lines(app_id, k=k) for k in range(64)] == [[f"{k}\n"] for k in range(64)]
-    assert local.scheduler.list()[0].replicas_succeeded == 64
 
 
 def test_gpus_are_assigned(local, tmp_path, monkeypatch):

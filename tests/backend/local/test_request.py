@@ -18,20 +18,12 @@ from torchx_tui.backends.local.environment import (
     count_gpus,
     launcher_environment,
     replica_environment,
-    role_path,
     visible_devices,
 )
 from torchx_tui.backends.local.image_provider import ReplicaParam
 from torchx_tui.specs.errors import AppDefError
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef, Role
-
-
-def test_text_before_path():
-    given = {"PATH": "/role:"}
-    assert role_path(given, ["/extra"], "/cwd", True) == "/cwd:/extra:/role"
-    assert role_path(given, ["/extra"], "/cwd", False) == "/extra:/role:/cwd"
-    assert role_path({}, [], None, True) == ""
 
 
 def test_added_path_comes_before_the_inherited():
@@ -176,13 +168,6 @@ def test_missing_script_or_python(local, tmp_path, monkeypatch):
     assert found("bash", "-c", "torchrun --nnodes 1 train.py") == wanted
     # A folder can be entered by those who may execute it.
     assert found(str(tmp_path)) == [f"error r: {tmp_path} is not an executable file"]
-
-
-def test_run_options_as_text(local):
-    text = str(local.scheduler.run_opts())
-    assert "log_dir=LOG_DIR (str, None)\n            Directory to write stdout/stderr log files of replicas." in text
-    assert "prepend_cwd=PREPEND_CWD (bool, False)" in text
-    assert "auto_set_cuda_visible_devices=AUTO_SET_CUDA_VISIBLE_DEVICES (bool, False)" in text
 
 
 # The request

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from support.waiting import wait_until
 
 from torchx_tui.backends.local import record
 from torchx_tui.backends.local.describe import describe_run, list_run, replica_state, why
-from torchx_tui.backends.local.record import FORMAT, Run, format_age
+from torchx_tui.backends.local.record import FORMAT, format_age
 from torchx_tui.backends.local.scheduler import LocalScheduler
 from torchx_tui.backends.local.state_file import read_document
 from torchx_tui.backends.types import DescribeAppResponse, ListAppResponse, StateChange
@@ -27,7 +26,6 @@ from torchx_tui.base.processes import is_running
 from torchx_tui.specs.errors import SchedulerError
 from torchx_tui.specs.status import AppState, ReplicaStatus
 
-Make = Callable[..., Run]
 TABLES = toml_table(Path(__file__).with_name("state_files.toml"))
 ENTRY_REQUIRED = {"role", "id", "pid", "pid_started", "exit_code"}
 OPTIONAL = ["waits_for", "notes", "session", "reason", "app_id", "log_dir", "cancel", "max_running"]

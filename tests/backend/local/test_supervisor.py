@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import select
 import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -21,8 +18,6 @@ from support.waiting import PATIENCE, wait_until
 from torchx_tui.backends.local import launch, supervisor
 from torchx_tui.specs.errors import SchedulerError
 from torchx_tui.specs.status import AppState
-
-needs_inotify = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has inotify")
 
 
 def ask(request: dict[str, Any] | None) -> subprocess.CompletedProcess[bytes]:
@@ -71,73 +66,6 @@ def test_invalid_note_is_empty(tmp_path, text, note):
     if text is not None:
         path.write_bytes(text)
     assert supervisor.read_note(str(path)) == note
-
-
-@needs_inotify
-def test_written_files_are_known(tmp_path, monkeypatch):
-    library = ctypes.CDLL(None, use_errno=True)
-    # This process is not to become the parent of other orphans.
-    known = SimpleNamespace(
-        prctl=lambda *_: 0, inotify_init1=library.inotify_init1, inotify_add_watch=library.inotify_add_watch
-    )
-    monkeypatch.setattr(supervisor, "ctypes", SimpleNamespace(CDLL=lambda *_, **__: known))
-    files = [tmp_path / f"{number}.log" for number in range(4)]
-    watch = supervisor.Watch()
-    for number, file in enumerate(files):
-        file.touch()
-        watch.add(str(file), number)
-    assert watch.written() == set()
-    for number in (3, 0, 2):
-        files[number].write_text("a line\n")
-    assert watch.written() == {0, 2, 3}
-    assert watch.written() == set()
-    # Where no more files can be watched, all may have been written to.
-    watch.add(str(tmp_path / "none"), 4)
-    watch.add(str(tmp_path / "0.log"), 5)
-    assert (watch.written(), watch.file) == (None, -1)
-
-
-@pytest.fixture
-def sleeper():
-    """Return a supervisor of nothing, the file that wakes it, and the one that reports written files."""
-    (woken, wake), (watched, write) = os.pipe(), os.pipe()
-    made: Any = supervisor.Supervisor.__new__(supervisor.Supervisor)
-    made.queued = made.changed = made.ending_since = False
-    made.woken, made.watch = woken, SimpleNamespace(file=watched)
-    made.logs, made.copy_at = {0: None}, {}
-    yield made, wake, write
-    for file in (woken, wake, watched, write):
-        os.close(file)
-
-
-def test_signal_wakes_it_once(sleeper):
-    made, wake, _ = sleeper
-    os.write(wake, b"signals")
-    made.sleep(time.monotonic())
-    assert select.select([made.woken], [], [], 0)[0] == []
-
-
-@pytest.mark.parametrize(("due_in", "slept"), [(0.5, [0.01]), (0.0, [])])
-def test_copies_in_blocks_and_a_flood_at_once(sleeper, monkeypatch, due_in, slept):
-    made, _, write = sleeper
-    pauses: list[float] = []
-    now = time.monotonic()
-    made.copy_at[0] = now + due_in
-    os.write(write, b"written")
-    with monkeypatch.context() as patched:
-        patched.setattr(time, "sleep", pauses.append)
-        made.sleep(now)
-    assert pauses == slept
-
-
-def test_helper_keeps_no_file_open(sleeper):
-    made, _, _ = sleeper
-    made.request = {"helpers": {"end": {"argv": ["cat"], "stdin": "a job has ended"}}}
-    made.processes, made.helpers = [], set()
-    before = os.listdir("/proc/self/fd")
-    made.start_helper("end")
-    assert made.processes[0].wait(PATIENCE) == 0
-    assert os.listdir("/proc/self/fd") == before
 
 
 def test_helpers_run_at_the_start_and_at_the_end(make_local, tmp_path):

@@ -5,8 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.launching import drawn
-from support.screens import Launch, jobs_of, launch_of
+from support.screens import Launch, jobs_of, launch_of, text_of
 from support.slurm_commands import FIELD, RECORD
 
 from torchx_tui.backends.slurm.waiting import clock
@@ -75,7 +74,7 @@ async def test_script_is_picked_changed_and_launched_again(app, commands, script
         script.write_text(SCRIPT.replace("--time=10", "--time=20"))
         await table.has(1)
         dialog = await table.dialog(AskDialog, "r")
-        assert [" ".join(line.split()) for line in drawn(dialog, "#dialog-details Static").splitlines()] == [
+        assert [" ".join(line.split()) for line in text_of(dialog, "#dialog-details Static").splitlines()] == [
             "train.sbatch line 3", "- #SBATCH --time=10", "+ #SBATCH --time=20",
         ]  # fmt: skip
         await table.open(LaunchScreen, "e")
