@@ -242,6 +242,7 @@ class ListAppResponse:
         limit_at: when it reaches its time limit, in seconds since the epoch; None where it has none, or does not run.
         foreign: neither TorchX nor this program launched it; a batch script of this user's own is not foreign.
         after: the ids of jobs of the same user that it was queued behind, also when it waits no longer.
+        kind: what kind of job it is, such as ``JobSet``, where the scheduler has several.
     """
 
     app_id: str
@@ -263,6 +264,7 @@ class ListAppResponse:
     limit_at: float | None = None
     foreign: bool = False
     after: list[str] = field(default_factory=list)
+    kind: str = ""
 
     # Responses of one list can be kept in sets.
     def __hash__(self) -> int:

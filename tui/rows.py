@@ -70,6 +70,7 @@ class JobRow:
         called: the app's name, where its id does not tell it.
         limit_at: when it reaches its time limit, in seconds since the epoch; None where that is not known.
         after: the handles of the jobs that it was queued behind.
+        kind: what kind of job it is, where its scheduler has several.
         link: which link of its chain it is, such as ``2/5``; empty for a job that is in none.
     """
 
@@ -96,6 +97,7 @@ class JobRow:
     limit_at: float | None = None
     after: tuple[str, ...] = ()
     link: str = ""
+    kind: str = ""
 
     @cached_property
     def name(self) -> str:

@@ -98,7 +98,7 @@ def row_of(kind: JobKind, job: KubernetesObject) -> ListAppResponse:
         user=dig(job, "metadata", "annotations", labels.USER) or "",
         image=image_of(template),
         msg=status.message,
-        notes=[kind.word] if kind.prefix else [],
+        kind=kind.word,
         foreign=dig(template, "metadata", "labels", labels.MANAGED_BY) != labels.TORCHX,
     )
 

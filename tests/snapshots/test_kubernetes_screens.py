@@ -86,6 +86,25 @@ def test_job_that_is_stuck(snap_compare, app):
     assert snap_compare(app, sizes=SIZES, run_before=opened)
 
 
+def test_kinds_of_jobs(snap_compare, tmp_path):
+    made = CannedScheduler()
+    kinds = {"llama3-sft-x2r5jqbnw0tqcl": "Volcano job", "job:eval-mmlu": "Job", "jobset:sweep-lr": "JobSet",
+             "cronjob:nightly": "CronJob", "pytorchjob:bert-large": "PyTorchJob"}  # fmt: skip
+    for number, (name, kind) in enumerate(kinds.items()):
+        app_id = f"team-llm:{name}"
+        made.add(app_id, list(AppState)[2 + number], (3 + 8 * number) * MINUTE, replicas=1 + number)
+        made.apps[app_id].kind = kind
+    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, more={"kubernetes": made})
+
+    async def shown(pilot):
+        await until(pilot, lambda: app.jobs.answered == {*app.schedulers}, "the rows of all")
+        await pilot.press("/", *"kind:job", "enter")
+        await until(pilot, lambda: app.screen.table.row_count == len(kinds), "the rows with a kind")
+        await settled(pilot)
+
+    assert snap_compare(app, sizes={"200x50": (200, 50), **SIZES}, run_before=shown)
+
+
 def test_what_options_can_be(snap_compare, app, monkeypatch):
     known = {"queue": ["default", "research", "research-low"], "namespace": ["default", "team-llm"]}
     from torchx_tui.backends.kubernetes.request import KubernetesOpts

@@ -49,13 +49,26 @@ async def test_columns_are_chosen_ordered_and_kept(scheduler, tmp_path):
         # Hide STATE, put NAME before ON after it, show RAN.
         await table.press("space")
         await table.shows("[ ] STATE", on="drawn")
-        await table.back("j", "J", *"jjjjjjjjj", "space", "enter")
+        await table.back("j", "J", *"jjjjjjjjjj", "space", "enter")
         assert table.header() == chosen
     async with jobs_of(make_app(scheduler, tmp_path), (200, 50)) as table:
         assert table.header() == chosen
         await table.open(ColumnsDialog, "c")
         await table.press("d")
         await table.until(lambda: table.header() == USUAL, "the usual columns")
+
+
+async def test_kinds_have_a_column_where_there_are_several(scheduler, tmp_path):
+    for name in ("one-x", "other-x"):
+        scheduler.add(name, AppState.RUNNING, 1)
+        scheduler.apps[name].kind = "Job"
+    async with jobs_of(make_app(scheduler, tmp_path), (200, 50)) as table:
+        assert table.header() == USUAL
+        scheduler.apps["one-x"].kind = "JobSet"
+        await table.press("R")
+        await table.until(lambda: "KIND" in table.header(), "the column")
+        await table.press("/", *"kind:jobset", "enter")
+        await table.until(lambda: len(table.rows()) == 1, "the JobSet alone")
 
 
 async def test_columns_that_do_not_fit_are_left_out(app):

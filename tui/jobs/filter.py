@@ -19,6 +19,7 @@ _COLUMNS: dict[str, Callable[[JobRow], str]] = {
     "arguments": lambda row: row.arguments,
     "user": lambda row: row.user,
     "image": lambda row: row.image,
+    "kind": lambda row: row.kind,
     "why": lambda row: row.why,
     "group": lambda row: row.group,
 }

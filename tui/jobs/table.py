@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -88,7 +88,9 @@ class JobTable(CursorTable):
         self.dimmed: frozenset[str] = frozenset()
         self._columns: list[tuple[Column, int]] = []
         self._wanted: tuple[str, ...] = ()
-        self._one_backend = self._has_args = False
+        self._one_backend = False
+        self._kinds: set[str] = set()
+        self._telling: set[str] = set()
         self._progress: dict[str, RowProgress] = {}
         self._last_sent: JobRow | None = None
         # Whether a person has chosen a row; until then the cursor is on the newest job.
@@ -137,12 +139,18 @@ class JobTable(CursorTable):
         self._show_marks(self.marks | self.hidden_marks)
         with self._cursor_kept():
             self._order.reset(self._rows.values())
-        self._show_args(any(row.arguments or row.swept for row in self._rows.values()))
+        self._kinds, before, self._telling = set(), self._telling, set()
+        self._learn(self._rows.values(), before)
         self.refresh()
 
-    def _show_args(self, has_args: bool) -> None:
-        if self._columns and has_args != self._has_args:
-            self._has_args = has_args
+    def _learn(self, rows: Iterable[JobRow], before: Set[str]) -> None:
+        """Show the columns that tell jobs apart; ``before`` are those that were shown for that."""
+        self._kinds.update(row.kind for row in rows if row.kind)
+        if len(self._kinds) > 1:
+            self._telling.add("kind")
+        if any(row.arguments or row.swept for row in rows):
+            self._telling.add("args")
+        if self._columns and self._telling != before:
             self._columns = self._fitting_columns()
             self.refresh()
 
@@ -173,7 +181,7 @@ class JobTable(CursorTable):
                 touched.add(row.handle)
         if self.marks or self.hidden_marks:
             self._show_marks(self.marks | self.hidden_marks)
-        self._show_args(self._has_args or any(self._rows[handle].arguments for handle in touched))
+        self._learn([self._rows[handle] for handle in touched], self._telling.copy())
         self._draw_changed(touched)
 
     def hold_cursor(self) -> None:
@@ -194,7 +202,7 @@ class JobTable(CursorTable):
             self._columns = self._fitting_columns()
 
     def _fitting_columns(self) -> list[tuple[Column, int]]:
-        form = {"one_backend": self._one_backend, "has_args": self._has_args}
+        form = {"one_backend": self._one_backend, "telling": self._telling}
         return column_widths(self._width, self.app.size.width, self._wanted, **form)
 
     @property

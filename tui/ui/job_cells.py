@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,8 @@ WIDE_NAME, LEAST_NAME = 28, 16
 _LEAST_ARGS = 12
 # Screen columns from which the table of one backend has the same columns as that of all.
 _EXTRA_WIDE = 160
+# The columns that are shown only where they tell jobs apart: before and after the others.
+_TELLING = ("kind", "args")
 # The columns of every width.
 _KEPT = ("state", "name")
 
@@ -295,6 +297,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("mark", "", 1, _mark, lambda row: 0, gap=2, sortable=False),
     Column("state", "STATE", 11, _state, lambda row: _STATE_ORDER.index(row.state), words="the job's state"),
     Column("name", "NAME", 24, _name, lambda row: row.name, flexible=True, words="the app's id"),
+    Column("kind", "KIND", 11, _plain_cell(lambda row: row.kind), lambda row: row.kind, extra=True,
+           words="what kind of job it is, where a backend has several"),
     Column("args", "ARGS", 16, _args, lambda row: row.varied, flexible=True, extra=True,
            words="what differs from the defaults, or within its sweep"),
     Column("backend", "ON", 6, _backend, lambda row: row.scheduler, words="where it runs"),
@@ -345,7 +349,12 @@ def first_failed(replicas: Sequence[ReplicaStatus]) -> int:
 
 
 def column_widths(
-    width: int, screen_width: int, wanted: Sequence[str] = (), *, one_backend: bool = False, has_args: bool = False
+    width: int,
+    screen_width: int,
+    wanted: Sequence[str] = (),
+    *,
+    one_backend: bool = False,
+    telling: Set[str] = frozenset(),
 ) -> list[tuple[Column, int]]:
     """Return the columns for a table of ``width`` cells on a screen of ``screen_width``, with their widths.
 
@@ -356,13 +365,15 @@ def column_widths(
         screen_width: the cells of a row of the screen.
         wanted: the keys of the columns that were chosen; those for the width if empty.
         one_backend: whether all jobs run at one place: how far they are, or why they wait, says more than that.
-        has_args: whether a job has arguments that are known.
+        telling: which of the columns of kinds and arguments, by their keys, tell jobs apart.
     """
     name_width = WIDE_NAME
     if wanted:
         chosen = _fitting([COLUMNS[0], *(COLUMNS_BY_KEY[key] for key in wanted)], width)
     elif one_backend and screen_width < _EXTRA_WIDE:
         chosen = [COLUMNS[0], *(COLUMNS_BY_KEY[key] for key in ("state", "name", "progress", "age"))]
+        more = [*chosen[:3], COLUMNS_BY_KEY["kind"], *chosen[3:]]
+        chosen = more if "kind" in telling and _least_width(more) <= width else chosen
         name_width = max(LEAST_NAME, width // 4)
     else:
         usual = [each for each in COLUMNS if each.from_width is not None and screen_width >= each.from_width]
@@ -370,8 +381,9 @@ def column_widths(
         while _least_width(chosen) > width and (others := [one for one in chosen[1:] if one.key not in _KEPT]):
             chosen.remove(others[0])
         # An ETA without its progress would say little: the first that does not fit ends it.
-        args = [COLUMNS_BY_KEY["args"]] if has_args else []
-        for extra in [*(column for column in usual if column.extra and column.key != "args"), *args]:
+        others = [column for column in usual if column.extra and column.key not in _TELLING]
+        kind, args = ([COLUMNS_BY_KEY[key]] if key in telling else [] for key in _TELLING)
+        for extra in [*kind, *others, *args]:
             more = [column for column in usual if column in chosen or column is extra]
             if _least_width(more) > width:
                 break

@@ -53,6 +53,7 @@ def row_of(app: ListAppResponse, record: LaunchRecord | None) -> JobRow:
         why=plain(app.msg),
         user=plain(app.user or (record.user if record else "")),
         image=plain(app.image),
+        kind=plain(app.kind),
         notes=tuple(plain(note) for note in app.notes),
         foreign=app.foreign,
         limit_at=app.limit_at,

@@ -157,7 +157,7 @@ def test_jobs_of_a_jobset_have_no_rows(cluster):
     cluster.has(JOBSET, found["job"])
     assert cluster.rows() == {"jobs:jobset:js-running": "RUNNING", "jobs:job:single": "SUCCEEDED"}
     (row,) = (row for row in cluster.scheduler.list() if row.name == "js-running")
-    assert (row.replicas_running, row.replicas_wanted, row.notes) == (4, 4, ["JobSet"])
+    assert (row.replicas_running, row.replicas_wanted, row.kind) == (4, 4, "JobSet")
     # Where their owner may not be listed they are shown.
     cluster.refuses(JOBSET, FORBIDDEN)
     cluster.scheduler.close()

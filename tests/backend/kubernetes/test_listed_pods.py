@@ -134,13 +134,13 @@ def test_jobset_and_train_job_run_with_their_pods(cluster):
     cluster.put(BATCH, *found["jobs"])
     cluster.put(JOBSET, found["job"])
     row = cluster.row()
-    assert (row.state.name, row.replicas_running, row.notes) == ("RUNNING", 4, ["JobSet"])
+    assert (row.state.name, row.replicas_running, row.kind) == ("RUNNING", 4, "JobSet")
     uid = "uid-of-train-job"
     found["job"]["metadata"]["ownerReferences"] = [{"kind": "TrainJob", "name": "t", "uid": uid}]
     metadata = {"name": "t", "uid": uid, "creationTimestamp": "2026-11-26T14:40:00Z"}
     cluster.put(TRAIN_JOB, {"metadata": metadata, "spec": {"trainer": {"numNodes": 4}}})
     row = cluster.row()
-    assert (row.state.name, row.replicas_running, row.notes, row.msg) == ("RUNNING", 4, ["TrainJob"], "")
+    assert (row.state.name, row.replicas_running, row.kind, row.msg) == ("RUNNING", 4, "TrainJob", "")
 
 
 def test_owners_in_a_circle_end(cluster):
