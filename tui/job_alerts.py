@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Jobs that ended at once whose logs are read for why.
 _MOST_EXPLAINED = 8
+# What the messages are about: they wait while the answer to a key reports a failure.
+_ABOUT = "jobs that have ended or stalled"
 
 
 class JobAlerts:
@@ -52,7 +54,8 @@ class JobAlerts:
             self._app.notify(text, markup=False, severity="error" if failed else "information")
         if seen:
             said = format_exit(seen)
-            self._app.status.say("; ".join(text for text, _ in said), failed=any(failed for _, failed in said))
+            words, has_failed = "; ".join(text for text, _ in said), any(failed for _, failed in said)
+            self._app.status.say(words, failed=has_failed, about=_ABOUT)
         if self._app.settings.bell:
             self._app.bell()
         for failed in (True, False):
@@ -75,7 +78,7 @@ class JobAlerts:
         self._stalls[handle] = self._app.now()
         words = f"{row.name} stalled: {sentence}"
         if self._is_on_screen(row):
-            self._app.status.say(words, failed=True)
+            self._app.status.say(words, failed=True, about=_ABOUT)
         else:
             self._app.notify(words, markup=False, severity="warning")
         if self._app.settings.bell:
@@ -100,7 +103,7 @@ class JobAlerts:
         if found is not None:
             snapshot, conclusion = found
             app.post_message(StacksTaken(row.handle, snapshot.at, describe_reading(snapshot), conclusion))
-            app.status.say(f"{row.name}: {conclusion.sentence}")
+            app.status.say(f"{row.name}: {conclusion.sentence}", about=_ABOUT)
             sentence = f"{sentence}; {conclusion.sentence}"
         await asyncio.to_thread(_tell_channels, app, [row], "stall", sentence)
 

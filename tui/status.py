@@ -31,8 +31,8 @@ class Status:
         self._set_timer = set_timer
         self._on_change = on_change
         self._about = ""
-        # A failure of a backend or a job that came while another failure was shown, and its subject.
-        self._later: tuple[str, str] | None = None
+        # The text, whether it reports a failure, and the subject of a message that waits.
+        self._later: tuple[str, bool, str] | None = None
         self._timer: Timer | None = None
 
     def say(self, text: str, *, failed: bool = False, about: str = "") -> None:
@@ -41,14 +41,14 @@ class Status:
         Args:
             text: the message.
             failed: whether it reports a failure.
-            about: the backend or the job that failed. Such a message waits while another failure is shown, and
-                `recovered` removes it.
+            about: the backend or the job that it is about; empty for the answer to a key. A message about something
+                waits while an answer reports a failure, and `recovered` removes it.
         """
         from ..backends.shared.secrets import mask_text
         from ..logs.text.sanitize import plain
 
         if about and self.failed and not self._about:
-            self._later = text, about
+            self._later = text, failed, about
             return
         self.message, self.failed, self._about = mask_text("", plain(text)), failed, about
         if self._timer is not None:
@@ -77,7 +77,8 @@ class Status:
             self.clear()
         later, self._later = self._later, None
         if later is not None:
-            self.say(later[0], failed=True, about=later[1])
+            text, failed, about = later
+            self.say(text, failed=failed, about=about)
 
     def is_about(self, subject: str) -> bool:
         """Return whether the message reports a failure of this backend or job."""
@@ -85,7 +86,7 @@ class Status:
 
     def recovered(self, about: str) -> None:
         """Remove the message of a failure that a backend or a job has recovered from."""
-        if self._later is not None and self._later[1] == about:
+        if self._later is not None and self._later[2] == about:
             self._later = None
         if self._about == about:
             self.clear_failure()

@@ -328,6 +328,19 @@ async def test_end_of_a_job_on_screen_covers_nothing(app, scheduler):
         await table.until(lambda: [note.message for note in app._notifications] == [f"{NEWEST} failed"], "the toast")
 
 
+async def test_end_of_a_job_waits_behind_the_refusal_of_a_key(app, scheduler):
+    async with jobs_of(app, rows=22) as table:
+        app.status.say("it has no shell", failed=True)
+        scheduler.set_state(SECOND, AppState.SUCCEEDED)
+        app.feed.refresh()
+        await table.until(lambda: "Succeeded" in table.lines(2)[0], "the state in its row")
+        await table.settled()
+        assert table.message() == "✗ it has no shell"
+        await table.press("j")
+        await table.shows(f"{SECOND} succeeded")
+        assert not app.status.failed
+
+
 async def test_missing_jobs_are_marked(app, scheduler):
     scheduler.missing_jobs = lambda: "jobs that have left the queue since 12:03 may be missing: [red] is down"
     async with jobs_of(app) as table:
