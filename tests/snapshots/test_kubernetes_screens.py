@@ -94,14 +94,15 @@ def test_kinds_of_jobs(snap_compare, tmp_path):
         app_id = f"team-llm:{name}"
         made.add(app_id, list(AppState)[2 + number], (3 + 8 * number) * MINUTE, replicas=1 + number)
         made.apps[app_id].kind = kind
-    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, more={"kubernetes": made})
 
     async def shown(pilot):
+        app = pilot.app
         await until(pilot, lambda: app.jobs.answered == {*app.schedulers}, "the rows of all")
         await pilot.press("/", *"kind:job", "enter")
         await until(pilot, lambda: app.screen.table.row_count == len(kinds), "the rows with a kind")
         await settled(pilot)
 
+    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, more={"kubernetes": made})
     assert snap_compare(app, sizes={"200x50": (200, 50), **SIZES}, run_before=shown)
 
 
