@@ -328,6 +328,13 @@ async def test_ended_job_shows_duration_and_average_rate(tmp_path):
 FAILURE = "metrics.csv cannot be read: Permission denied"
 
 
+async def test_charts_of_a_job_that_is_read_need_no_news(app, monkeypatch):
+    async with doing_of(app) as job:
+        monkeypatch.setattr(app.signals.activity, "publish", lambda _: None)
+        charts = await metrics(job, "p")
+        await charts.until(lambda: "loss" in charts.charts(), "its charts")
+
+
 async def test_job_screen_names_files_that_cannot_be_read(app):
     async with doing_of(app) as job:
         job.screen.doing.show(Activity(failures=(FAILURE,)))

@@ -141,6 +141,8 @@ class MetricsScreen(BaseScreen):
         self.listen(self.dashboard.signals.rows, self._show_rows)
         self.listen(self.dashboard.signals.activity, self._take_activity)
         for row in self.rows:
+            if (known := self.dashboard.feed.activity(row.handle)) is not None:
+                self.activities[row.handle] = known
             self._follow(row.handle)
         self.set_focus(self.left.list)
         self._draw()
