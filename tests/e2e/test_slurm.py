@@ -38,7 +38,7 @@ def test_four_replicas_on_two_nodes(terminal, slurm_cluster, tmp_path):
     app.wait("No jobs yet|Asking|STATE")
     values = {"steps": "600", "num_replicas": "4", "step_seconds": "0.5", "image": str(tmp_path)}
     launch(app, "demo.train", {**values, "nodes": "2", "sbatch_args": "--ntasks-per-node=2"})
-    app.wait(r"Running +demo-train\S* \d+ +slurm +4/4", CLUSTER_PATIENCE)
+    app.wait(r"Running +demo-train\S* \d+ .*slurm +4/4", CLUSTER_PATIENCE)
     app.wait(lambda text: all(re.search(rf"^.*\b{k}[│┆].*step", text, re.MULTILINE) for k in range(4)))
     app.press("enter")
     app.wait("─ Replicas")

@@ -306,7 +306,7 @@ def test_row(phase, state, counts):
     assert found == ListAppResponse(
         "space:job-x", AppState[state], name="job", image="busybox:local", submitted_at=CREATED,
         started_at=found.started_at, finished_at=None if running else CREATED + 20,
-        replicas_wanted=2, replicas_running=running, replicas_succeeded=succeeded,
+        replicas_wanted=2, replicas_running=running, replicas_succeeded=succeeded, kind="Volcano job",
     )  # fmt: skip
 
 

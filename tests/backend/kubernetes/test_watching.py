@@ -118,7 +118,7 @@ def test_a_server_that_was_killed_in_mid_watch(cluster, monkeypatch):
         cluster.kill_api_server()
         words = wait_until(lambda: _outage(watched), "the error")
         assert re.search(r"the API server of test .*(refuses the connection|closed the connection)", words)
-        assert watched.told > told
+        wait_until(lambda: watched.told > told, "the watch tells of it")
         cluster.start()
         start(cluster, "after")
         wait_until(lambda: _try(watched) == ["after", "before"], "both jobs")
