@@ -39,7 +39,7 @@ class Terminals:
         words = shlex.split(_HANDLE.sub(self.handle, line) if self.handle else line)
         command = [str(Path(sys.executable).with_name(words[0])), *words[1:]]
         done = subprocess.run(
-            command, cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE
+            command, cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=3 * PATIENCE
         )
         assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
         return done.stdout
