@@ -322,11 +322,11 @@ def parse_nodes(text: str) -> list[ClusterNode]:
             state,
             row["Reason"] if row["Reason"] != "none" else "",
             is_usable,
-            cpus_free=is_usable * idle,
+            cpus_free=idle if is_usable else 0,
             cpus=cpus,
-            memory_free=is_usable * max(0, memory - used),
+            memory_free=max(0, memory - used) if is_usable else 0,
             memory=memory,
-            gpus={kind: (is_usable * max(0, n - busy.get(kind, 0)), n) for kind, n in gpus.items()},
+            gpus={kind: (max(0, n - busy.get(kind, 0)) if is_usable else 0, n) for kind, n in gpus.items()},
         )
     return [*nodes.values()]
 

@@ -86,7 +86,7 @@ def plan_relaunch(job: Job, script: str, submit_line: str) -> RelaunchPlan | Non
 
 def _words(options: dict[str, str]) -> tuple[str, ...]:
     """Return the command line words of options, which are given by their long names."""
-    return tuple(map(_word, options, options.values()))
+    return tuple(_word(name, value) for name, value in options.items())
 
 
 def _word(name: str, value: str) -> str:

@@ -85,9 +85,9 @@ def test_pairs_a_line_each(snap_compare, app):
     async def run(pilot):
         launch = await filled(pilot)
         launch.row("env").input.focus()
-        dialog = await launch.open(ItemsDialog, "enter")
+        await launch.open(ItemsDialog, "enter")
         await launch.press("enter", *"OMP_NUM_THREADS")
-        await launch.until(lambda: str(dialog._words.content), "the error")
+        await launch.shows("use NAME=value", on="drawn")
 
     assert snap_compare(app, terminal_size=SIZES["80x24"], run_before=run)
 

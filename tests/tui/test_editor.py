@@ -10,7 +10,7 @@ from torchx_tui.tui.terminal.editor import EditorError, editor_command
 FILE = Path("/jobs/a file.py")
 
 
-# What EDITOR says, and the command that is run.
+# Values of EDITOR, and the command that is run.
 COMMANDS = """
 vi: vi +12 FILE
 /usr/bin/vim -p: /usr/bin/vim -p +12 FILE

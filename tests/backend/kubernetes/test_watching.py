@@ -32,16 +32,16 @@ own_server = pytest.mark.usefixtures("own_cluster")
 
 
 class Watched:
-    """Rows that a watch keeps, and how often a change was told."""
+    """Rows that a watch keeps, and how many changes were reported."""
 
     def __init__(self, kubeconfig, namespace, monkeypatch):
         monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
         self.server = ApiServer(timeout=5)
         self.rows = ListedJobs(lambda: [Jobs(self.server, VOLCANO)], namespace)
-        self.told = 0
+        self.changes = 0
 
     def begin(self):
-        self.rows.subscribe(self._tell)
+        self.rows.subscribe(self._count)
         self.rows.rows()
         wait_until(self.holds, "the watch")
 
@@ -58,8 +58,8 @@ class Watched:
         self.rows.close()
         self.server.close()
 
-    def _tell(self):
-        self.told += 1
+    def _count(self):
+        self.changes += 1
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_one_request_a_page_and_none_while_a_watch_holds(cluster, proxy, watched
     wait_until(lambda: "job-3" not in watched.names(), "its end")
     # The watch itself may begin after the requests were forgotten.
     assert [asked for asked in proxy.asked if "watch" not in asked.params] == []
-    wait_until(lambda: watched.told >= 2, "the changes")
+    wait_until(lambda: watched.changes >= 2, "the changes")
 
 
 @own_server
@@ -114,11 +114,11 @@ def test_a_server_that_was_killed_in_mid_watch(cluster, monkeypatch):
     watched = Watched(cluster.kubeconfig, cluster.namespace, monkeypatch)
     try:
         watched.begin()
-        told = watched.told
+        before = watched.changes
         cluster.kill_api_server()
         words = wait_until(lambda: _outage(watched), "the error")
         assert re.search(r"the API server of test .*(refuses the connection|closed the connection)", words)
-        wait_until(lambda: watched.told > told, "the watch tells of it")
+        wait_until(lambda: watched.changes > before, "a change from the watch")
         cluster.start()
         start(cluster, "after")
         wait_until(lambda: _try(watched) == ["after", "before"], "both jobs")

@@ -37,16 +37,16 @@ def test_steps_are_replicas(real, cluster, tmp_path):
         # Accounting hears of the end of a step a moment later.
         described = real.describe(app_id)
         assert described is not None
-        told = {
+        found = {
             status.role: [(each.state, each.exit_code) for each in status.replicas]
             for status in described.roles_statuses
         }
-        return told if len(told) == 3 and all(state is not AppState.RUNNING for state, _ in told["step1"]) else None
+        return found if len(found) == 3 and all(state is not AppState.RUNNING for state, _ in found["step1"]) else None
 
-    told = wait_until(look, "the steps", CLUSTER_PATIENCE)
-    assert told["step0"] == [(AppState.SUCCEEDED, 0)]
+    found = wait_until(look, "the steps", CLUSTER_PATIENCE)
+    assert found["step0"] == [(AppState.SUCCEEDED, 0)]
     # What each task exited with is read from srun's messages.
-    assert told["step1"] == [(AppState.FAILED, 3)] * 2
+    assert found["step1"] == [(AppState.FAILED, 3)] * 2
     assert [*real.log_iter(app_id, "step0", 0)] == ["first\n"]
     assert [[*real.log_iter(app_id, "step1", rank)] for rank in (0, 1)] == [["rank 0\n"], ["rank 1\n"]]
 

@@ -1,4 +1,4 @@
-"""What is told of answers of an engine: its findings, waits and reasons, limits and mounts. No engine is needed."""
+"""What an engine answers, as the user sees it: findings, waits and reasons, limits and mounts. No engine is needed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef, Role
 from torchx_tui.specs.status import AppState
 
-ROWS = toml_table(Path(__file__).with_name("told.toml"))
+ROWS = toml_table(Path(__file__).with_name("engine_answers.toml"))
 
 INFO = {"NCPU": 8, "MemTotal": 16_000_000_000, "Driver": "overlay2", "ServerVersion": "24.0"}
 
@@ -81,7 +81,7 @@ class CannedEngine:
         self.closed += 1
 
 
-def told(**changes: Any) -> list[tuple[str, str]]:
+def findings(**changes: Any) -> list[tuple[str, str]]:
     engine: Any = CannedEngine({**INFO, **changes})
     found = engine_findings(engine)
     assert engine.closed == 1
@@ -100,13 +100,13 @@ def test_of_an_engine_elsewhere_only_the_size_is_known():
 
 
 def test_the_engines_version_and_size():
-    assert told() == [("ok", "Docker 24.0 at /run/docker.sock: 8 cpu, 16 GB, overlay2")]
-    assert told(ServerVersion="5.4.2", BuildahVersion="1.39")[0][1].startswith("Podman 5.4.2 at /run/docker.sock")
-    assert told(MemTotal=None)[0][1].endswith("8 cpu, 0 GB, overlay2")
-    assert told(Runtimes={"nvidia": {}})[1:] == [("ok", "GPUs: the NVIDIA runtime is there")]
-    assert told(Runtimes={"runc": {}})[1:] == []
-    assert told(SecurityOptions=["name=rootless"])[1:] == [("warning", "the engine is rootless")]
-    assert told(SecurityOptions=["name=seccomp"])[1:] == []
+    assert findings() == [("ok", "Docker 24.0 at /run/docker.sock: 8 cpu, 16 GB, overlay2")]
+    assert findings(ServerVersion="5.4.2", BuildahVersion="1.39")[0][1].startswith("Podman 5.4.2 at /run/docker.sock")
+    assert findings(MemTotal=None)[0][1].endswith("8 cpu, 0 GB, overlay2")
+    assert findings(Runtimes={"nvidia": {}})[1:] == [("ok", "GPUs: the NVIDIA runtime is there")]
+    assert findings(Runtimes={"runc": {}})[1:] == []
+    assert findings(SecurityOptions=["name=rootless"])[1:] == [("warning", "the engine is rootless")]
+    assert findings(SecurityOptions=["name=seccomp"])[1:] == []
     away: Any = CannedEngine(INFO)
     away.is_remote = True
     assert [one.level for one in engine_findings(away)] == ["ok", "warning"]
