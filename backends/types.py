@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from typing import Any, Literal
@@ -178,22 +178,21 @@ class DescribeAppResponse:
     metadata: dict[str, str] = field(default_factory=dict)
     roles_statuses: list[RoleStatus] = field(default_factory=list)
     roles: list[Role] = field(default_factory=list)
-    _: KW_ONLY
-    name: str = ""
-    submitted_at: float | None = None
-    started_at: float | None = None
-    finished_at: float | None = None
-    timeline: list[StateChange] = field(default_factory=list)
-    user: str = ""
-    host: str = ""
-    reasons: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    image: str = ""
-    log_dir: str = ""
-    insight_dir: str = ""
-    ports: list[PublishedPort] = field(default_factory=list)
-    cfg: dict[str, Any] = field(default_factory=dict)
-    not_known: dict[str, str] = field(default_factory=dict)
+    name: str = field(default="", kw_only=True)
+    submitted_at: float | None = field(default=None, kw_only=True)
+    started_at: float | None = field(default=None, kw_only=True)
+    finished_at: float | None = field(default=None, kw_only=True)
+    timeline: list[StateChange] = field(default_factory=list, kw_only=True)
+    user: str = field(default="", kw_only=True)
+    host: str = field(default="", kw_only=True)
+    reasons: list[str] = field(default_factory=list, kw_only=True)
+    notes: list[str] = field(default_factory=list, kw_only=True)
+    image: str = field(default="", kw_only=True)
+    log_dir: str = field(default="", kw_only=True)
+    insight_dir: str = field(default="", kw_only=True)
+    ports: list[PublishedPort] = field(default_factory=list, kw_only=True)
+    cfg: dict[str, Any] = field(default_factory=dict, kw_only=True)
+    not_known: dict[str, str] = field(default_factory=dict, kw_only=True)
 
     @property
     def replica_counts(self) -> dict[str, int]:
@@ -249,22 +248,21 @@ class ListAppResponse:
     state: AppState
     app_handle: str = "<NOT_SET>"
     name: str = ""
-    _: KW_ONLY
-    submitted_at: float | None = None
-    started_at: float | None = None
-    finished_at: float | None = None
-    replicas_running: int = 0
-    replicas_wanted: int = 0
-    replicas_succeeded: int = 0
-    user: str = ""
-    image: str = ""
-    msg: str = ""
-    host: str = ""
-    notes: list[str] = field(default_factory=list)
-    limit_at: float | None = None
-    foreign: bool = False
-    after: list[str] = field(default_factory=list)
-    kind: str = ""
+    submitted_at: float | None = field(default=None, kw_only=True)
+    started_at: float | None = field(default=None, kw_only=True)
+    finished_at: float | None = field(default=None, kw_only=True)
+    replicas_running: int = field(default=0, kw_only=True)
+    replicas_wanted: int = field(default=0, kw_only=True)
+    replicas_succeeded: int = field(default=0, kw_only=True)
+    user: str = field(default="", kw_only=True)
+    image: str = field(default="", kw_only=True)
+    msg: str = field(default="", kw_only=True)
+    host: str = field(default="", kw_only=True)
+    notes: list[str] = field(default_factory=list, kw_only=True)
+    limit_at: float | None = field(default=None, kw_only=True)
+    foreign: bool = field(default=False, kw_only=True)
+    after: list[str] = field(default_factory=list, kw_only=True)
+    kind: str = field(default="", kw_only=True)
 
     # Responses of one list can be kept in sets.
     def __hash__(self) -> int:
@@ -309,15 +307,14 @@ class ReplicaUsage:
 
     role: str
     replica: int
-    _: KW_ONLY
-    cpu: float | None = None
-    cpu_total: float | None = None
-    memory: int | None = None
-    memory_total: int | None = None
-    gpus: int = 0
-    gpu: float | None = None
-    gpu_memory: int | None = None
-    gpu_memory_total: int | None = None
+    cpu: float | None = field(default=None, kw_only=True)
+    cpu_total: float | None = field(default=None, kw_only=True)
+    memory: int | None = field(default=None, kw_only=True)
+    memory_total: int | None = field(default=None, kw_only=True)
+    gpus: int = field(default=0, kw_only=True)
+    gpu: float | None = field(default=None, kw_only=True)
+    gpu_memory: int | None = field(default=None, kw_only=True)
+    gpu_memory_total: int | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -396,22 +393,21 @@ class ClusterPool:
 
     name: str
     kind: Literal["partition", "queue", "pool", "machine"] = "partition"
-    _: KW_ONLY
-    cfg: Mapping[str, str] = field(default_factory=dict)
-    nodes_free: int = 0
-    nodes_mixed: int = 0
-    nodes_down: int = 0
-    nodes: int = 0
-    cpus_free: int = 0
-    cpus: int = 0
-    memory_free: int = 0
-    memory: int = 0
-    gpus: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    limit: int | None = None
-    waiting: int = 0
-    note: str = ""
-    is_open: bool = True
-    estimate: StartEstimate | None = None
+    cfg: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    nodes_free: int = field(default=0, kw_only=True)
+    nodes_mixed: int = field(default=0, kw_only=True)
+    nodes_down: int = field(default=0, kw_only=True)
+    nodes: int = field(default=0, kw_only=True)
+    cpus_free: int = field(default=0, kw_only=True)
+    cpus: int = field(default=0, kw_only=True)
+    memory_free: int = field(default=0, kw_only=True)
+    memory: int = field(default=0, kw_only=True)
+    gpus: Mapping[str, tuple[int, int]] = field(default_factory=dict, kw_only=True)
+    limit: int | None = field(default=None, kw_only=True)
+    waiting: int = field(default=0, kw_only=True)
+    note: str = field(default="", kw_only=True)
+    is_open: bool = field(default=True, kw_only=True)
+    estimate: StartEstimate | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -435,12 +431,11 @@ class ClusterNode:
     reason: str = ""
     is_usable: bool = True
     users: tuple[str, ...] = ()
-    _: KW_ONLY
-    cpus_free: int = 0
-    cpus: int = 0
-    memory_free: int = 0
-    memory: int = 0
-    gpus: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    cpus_free: int = field(default=0, kw_only=True)
+    cpus: int = field(default=0, kw_only=True)
+    memory_free: int = field(default=0, kw_only=True)
+    memory: int = field(default=0, kw_only=True)
+    gpus: Mapping[str, tuple[int, int]] = field(default_factory=dict, kw_only=True)
 
 
 @dataclass(frozen=True)
