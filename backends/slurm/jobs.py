@@ -189,7 +189,7 @@ class App:
         order = (AppState.RUNNING, AppState.PENDING, AppState.UNKNOWN, AppState.FAILED, AppState.CANCELLED)
         return next((state for state in order if state in states), AppState.SUCCEEDED)
 
-    @property
+    @cached_property
     def submitted_at(self) -> float | None:
         """When the first of it was submitted, in seconds since the epoch."""
         return min(filter(None, (job.submitted_at for job in self.jobs)), default=None)
