@@ -284,8 +284,11 @@ def _binned(series: Series, low: float, high: float, count: int, options: Option
         column = columns[int((x - low) / extent * (count - 1) + 0.5)]
         column.gaps += gaps
         if smooth == smooth:
-            column.low = min(column.low, least)
-            column.high = max(column.high, most)
+            # Faster than min and max, for each of thousands of points.
+            if least < column.low:
+                column.low = least
+            if most > column.high:
+                column.high = most
             column.total += smooth
             column.count += 1
     return columns

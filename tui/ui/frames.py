@@ -10,10 +10,10 @@ from textual.await_complete import AwaitComplete
 from ..dashboard import OnDashboard
 from ..terminal.textual_internals import GatedUpdates, terminal_output
 
-# Repaints a second of a log that grows, and bytes a second that they may cost (about 1.6 bytes a cell).
+# Repaints a second of a log that grows, and bytes a second that they may cost (about 1.9 bytes a cell).
 _MOST_REPAINTS = 8
 _BYTES_A_SECOND = 76_000
-_BYTES_A_CELL = 1.6
+_BYTES_A_CELL = 1.9
 
 
 def repaint_interval(cells: int) -> float:
