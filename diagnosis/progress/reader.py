@@ -29,7 +29,7 @@ _LOG_INTERVAL_S = 0.25
 FILE_INTERVAL_S = 2.0
 """How often metric files are read for new points (s)."""
 # How often metric files are searched for (s): a trainer opens its own some time after it starts.
-_FIND_INTERVAL_S = 5.0
+_FIND_INTERVAL_S = 10.0
 # Between two blocks other threads run, the event loop before all (s).
 _PAUSE_S = 0.001
 PUBLISH_INTERVAL_S = 0.5

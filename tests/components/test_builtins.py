@@ -7,6 +7,8 @@ import os
 import runpy
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -177,7 +179,13 @@ def test_demo_is_one_rank_of_twenty_steps():
 
 def test_demo_sleeps(monkeypatch):
     naps: list[float] = []
-    monkeypatch.setattr("time.sleep", naps.append)
+    here, really_sleep = threading.get_ident(), time.sleep
+
+    def sleep(seconds: float) -> None:
+        # Threads of other tests may sleep meanwhile.
+        naps.append(seconds) if threading.get_ident() == here else really_sleep(seconds)
+
+    monkeypatch.setattr(time, "sleep", sleep)
     monkeypatch.setattr("sys.argv", ["demo.train", "--steps", "3", "--step_seconds", "1"])
     runpy.run_module("torchx_tui.components.programs.demo", run_name="__main__")
     assert naps == [0.2] * 10 + [1.0] * 3 + [0.2] * 5
