@@ -9,11 +9,11 @@ from typing import Any
 
 from ..base.errors import describe_error
 from ..specs.errors import AppDefError, UnknownResourceError
+from ..specs.from_torchx import from_torchx
 from ..specs.resource_names import (
     RegisteredResource,
     has_registered_resources,
     named_resources,
-    own_resource,
     registered_resources,
 )
 from ..specs.resources import Resource
@@ -78,7 +78,7 @@ def make_resources() -> dict[str, Any]:
     for item in registered_resources(lambda module, reason: problems.append([module, reason])):
         made: dict[str, Any] = {"name": item.name, "group": item.group, "origin": item.origin}
         try:
-            role = Role(item.name, "", resource=own_resource(item.make()))
+            role = Role(item.name, "", resource=from_torchx(item.make()))
             made["app"] = json.loads(json.dumps(appdef_to_dict(AppDef(item.name, [role]))))
         except BaseException as error:  # SystemExit too
             made["error"] = describe_error(error)

@@ -19,6 +19,7 @@ from ..base.errors import describe_error
 from ..base.modules import NAMESPACE, namespace_modules, plugin_sources
 from ..base.timeouts import AwaitedCall
 from .errors import UnknownResourceError
+from .from_torchx import from_torchx
 from .resources import RESOURCE_NAME_TAG, Resource, null_resource
 
 ENTRY_POINT_GROUP = "torchx.named_resources"
@@ -79,7 +80,7 @@ class NamedResources(Mapping[str, Resource]):
             raise UnknownResourceError(f"The named resource {name} is spelled in several ways: {', '.join(spellings)}")
         if not spellings:
             raise UnknownResourceError(self._describe_unknown(name))
-        resource = own_resource(self._all()[spellings[0]]())
+        resource = from_torchx(self._all()[spellings[0]]())
         if spellings[0] in ("NULL", "MISSING") or RESOURCE_NAME_TAG in resource.tags:
             return resource
         return replace(resource, tags={**resource.tags, RESOURCE_NAME_TAG: spellings[0]})
@@ -261,20 +262,6 @@ def _reporting_failure(name: str, origin: str, make: Callable[[], Any]) -> Calla
             ) from error
 
     return make_or_report
-
-
-def own_resource(made: Any) -> Resource:
-    """Convert a `Resource` of TorchX, which packages written for it register, to `Resource`."""
-    if isinstance(made, Resource):
-        return made
-    return Resource(
-        cpu=made.cpu,
-        gpu=made.gpu,
-        memMB=made.memMB,
-        capabilities=dict(made.capabilities),
-        devices=dict(getattr(made, "devices", {})),
-        tags=dict(getattr(made, "tags", {})),
-    )
 
 
 named_resources = NamedResources()

@@ -32,10 +32,11 @@ class LogStream:
         self._open: list[Iterable[str]] = []
         self._error: BaseException | None = None
         self._is_closed = False
+        self._pattern: re.Pattern[str] | None = None
 
-    def start(self, sources: Sequence[LogSource]) -> None:
-        """Read outputs."""
-        self._readers = len(sources)
+    def start(self, sources: Sequence[LogSource], pattern: re.Pattern[str] | None) -> None:
+        """Read outputs; leave out lines in which a pattern is not found."""
+        self._readers, self._pattern = len(sources), pattern
         for source in sources:
             threading.Thread(target=self._read, args=(source,), name="read-log", daemon=True).start()
 
@@ -76,7 +77,7 @@ class LogStream:
             with self._changed:
                 self._open.append(source)
                 lines = whole_lines(() if self._is_closed else source)
-            for line in lines:
+            for line in filter(self._pattern.search, lines) if self._pattern else lines:
                 if not self._put(line):
                     break
             _close_all([source])
@@ -101,21 +102,6 @@ def _close_all(sources: Sequence[Iterable[str]]) -> None:
     for source in sources:
         with suppress(Exception):
             source.close()  # type: ignore[attr-defined]
-
-
-def matching(source: LogSource, pattern: re.Pattern[str] | None) -> LogSource:
-    """Leave out lines in which a pattern is not found."""
-    if pattern is None:
-        return source
-
-    def begin() -> Iterator[str]:
-        lines = source()
-        try:
-            yield from filter(pattern.search, whole_lines(lines))
-        finally:
-            _close_all([lines])
-
-    return begin
 
 
 def whole_lines(pieces: Iterable[str]) -> Iterator[str]:

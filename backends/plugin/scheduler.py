@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import logging
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from itertools import chain
 from typing import Any, get_args, get_origin
 
 from ...specs.errors import AppDefError, JobNotFoundError, LogUnreadableError, UnknownReplicaError
+from ...specs.from_torchx import from_torchx
 from ...specs.roles import AppDef, AppDryRunInfo, Role
 from ...specs.run_options import CfgVal, runopts
 from ...specs.status import AppState, is_terminal
@@ -23,9 +25,9 @@ from ..api import Scheduler
 from ..shared.replicas import pick_replica
 from ..types import Capabilities, DescribeAppResponse, Finding, ListAppResponse, Stream, line_pattern
 from ..workspace import WorkspaceMixin
-from .convert import ToTorchX, description_from_torchx, role_from_torchx, row_from_torchx, says_nothing
+from .convert import ToTorchX, description_from_torchx, row_from_torchx, says_nothing
 from .found import FoundScheduler
-from .logs import LogSource, matching
+from .logs import LogSource
 
 logger = logging.getLogger(__name__)
 
@@ -166,8 +168,8 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
         until: datetime | None = None,
         should_tail: bool = False,
         streams: Stream | None = None,
-    ) -> builtins.list[LogSource]:
-        """Return the outputs of the plugin that together are the one that is asked for.
+    ) -> tuple[builtins.list[LogSource], re.Pattern[str] | None]:
+        """Return the outputs of the plugin that together are the one that is asked for, and the pattern of its lines.
 
         A plugin that does not merge its outputs refuses `COMBINED`: then both are read, side by side if they are
         followed.
@@ -187,7 +189,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
 
         try:
             first = begin(stream)
-            return [matching(lambda: first, pattern)]
+            return [lambda: first], pattern
         except NotImplementedError as error:
             raise LogUnreadableError(f"{self.backend} could not give a log: {error}") from error
         except ValueError as error:
@@ -196,9 +198,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
                 self.capabilities = replace(self.capabilities, log_streams=left)
                 raise UnknownReplicaError(f"{self.backend} could not give a log: {error}") from error
         both: builtins.list[LogSource] = [partial(begin, output) for output in (Stream.STDOUT, Stream.STDERR)]
-        if not should_tail:
-            both = [lambda out=both[0], err=both[1]: chain(out(), err())]
-        return [matching(source, pattern) for source in both]
+        return (both if should_tail else [lambda: chain.from_iterable(source() for source in both)]), pattern
 
     def _check_replica(self, app_id: str, role_name: str, k: int, stream: Stream | None) -> Stream:
         """Return the output that is meant, having checked that there is such a replica."""
@@ -239,7 +239,7 @@ class TorchXWorkspaceScheduler(WorkspaceMixin[Any], TorchXScheduler):
         built = [converter.role(role) for role in roles]
         self._plugin.build_workspaces(built, given_options(cfg, self.run_opts()))
         for role, made in zip(roles, built, strict=True):
-            vars(role).update(vars(role_from_torchx(made)))
+            vars(role).update(vars(from_torchx(made)))
 
 
 def _overrides(plugin: Any, method: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -72,7 +73,7 @@ class _Server:
         name, number = request["stream"], request["id"]
         answer: dict[str, Any] = {"value": None}
         try:
-            stream.start(self._host.sources(name, request["arguments"]))
+            stream.start(*self._host.sources(name, request["arguments"]))
             self._send({"id": number, "lines": []})
             for lines in stream.batches():
                 self._send({"id": number, "lines": lines})
@@ -101,15 +102,15 @@ class Host:
         positional, keywords = decode_arguments(contract_method(name), data)
         return getattr(self if hasattr(self, name) else self._scheduler, name)(*positional, **keywords)
 
-    def sources(self, name: str, data: Any) -> list[LogSource]:
-        """Open a stream; return what begins to read it, in a thread each."""
+    def sources(self, name: str, data: Any) -> tuple[list[LogSource], re.Pattern[str] | None]:
+        """Open a stream; return what begins to read it, in a thread each, and the pattern of its lines."""
         if name == "subscribe":
-            return [lambda: _Changes(self._scheduler)]
+            return [lambda: _Changes(self._scheduler)], None
         if self._is_for_torchx:
             positional, keywords = decode_arguments(contract_method(name), data)
             return self._scheduler.log_sources(*positional, **keywords)
         lines = self.call(name, data)
-        return [lambda: lines]
+        return [lambda: lines], None
 
     def open(self, found: FoundScheduler, session_name: str, params: dict[str, Any]) -> Opened:
         """Import the plugin and make its scheduler."""
@@ -146,7 +147,7 @@ class Host:
     def describe_error(self, name: str, error: BaseException) -> dict[str, Any]:
         """Describe an error, and what the scheduler can do since then: it loses an output that it refused."""
         is_plain = isinstance(error, (ValueError, NotImplementedError)) and not self._is_for_torchx
-        described = encode_error(error if is_plain else plugin_error(self._name, METHODS[name].action, error))
+        described = encode_error(error if is_plain else plugin_error(self._name, METHODS[name], error))
         if isinstance(error, ValueError) and self._scheduler is not None:
             described["capabilities"] = encode(self._scheduler.capabilities)
         return described
@@ -180,7 +181,7 @@ def _make(found: FoundScheduler, session_name: str, params: Mapping[str, Any]) -
     except BackendUnavailableError:
         raise
     except BaseException as error:  # SystemExit too
-        reason = plugin_error(found.name, METHODS["open"].action, error)
+        reason = plugin_error(found.name, METHODS["open"], error)
         raise BackendUnavailableError(f"{reason} ({found.origin}): fix or uninstall it") from error
     if isinstance(made, Scheduler):
         return made

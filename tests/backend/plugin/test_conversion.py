@@ -57,12 +57,13 @@ roles = st.builds(
 
 @given(st.builds(AppDef, name=texts, roles=st.lists(roles, max_size=3), metadata=pairs))
 def test_there_and_back_nothing_is_lost(app):
-    from torchx_tui.backends.plugin.convert import ToTorchX, role_from_torchx
+    from torchx_tui.backends.plugin.convert import ToTorchX
+    from torchx_tui.specs.from_torchx import from_torchx
 
     turned = ToTorchX()
     theirs = turned.app(app)
     assert type(theirs).__module__.startswith("torchx.")
-    assert AppDef(theirs.name, [role_from_torchx(role) for role in theirs.roles], theirs.metadata) == app
+    assert AppDef(theirs.name, [from_torchx(role) for role in theirs.roles], theirs.metadata) == app
     assert turned.left_out == []
 
 
@@ -75,7 +76,8 @@ def test_what_this_torchx_has_no_place_for_is_said():
 
 
 def test_overrides_are_made_once_and_only_when_asked_for():
-    from torchx_tui.backends.plugin.convert import ToTorchX, role_from_torchx
+    from torchx_tui.backends.plugin.convert import ToTorchX
+    from torchx_tui.specs.from_torchx import from_torchx
 
     made: list[str] = []
 
@@ -85,7 +87,7 @@ def test_overrides_are_made_once_and_only_when_asked_for():
 
     role = Role("worker", "plain", overrides={"image": image(), "resource": lambda: Resource(1, 2, 3)})
     theirs = ToTorchX().role(role)
-    back = role_from_torchx(theirs)
+    back = from_torchx(theirs)
     assert made == []
     assert (theirs.image, theirs.image, back.image, role.image) == ("built",) * 4
     assert made == ["image"]

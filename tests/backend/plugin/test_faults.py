@@ -14,7 +14,7 @@ from support.waiting import NEVER, PATIENCE, wait_until
 
 from torchx_tui.backends import registry
 from torchx_tui.backends.plugin import remote
-from torchx_tui.backends.plugin.wire import METHODS, Method
+from torchx_tui.backends.plugin.wire import TIMEOUTS_S
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs.errors import AppDefError, BackendUnavailableError, InvalidRunConfigException, SchedulerError
 from torchx_tui.specs.resources import Resource
@@ -157,13 +157,13 @@ def test_hanging_list_restarts_the_guest(install, monkeypatch, tmp_path, guests)
         f"def list(self, cfg=None):\n    import os\n    return [] if os.path.exists({str(free)!r}) else never.wait()"
     )
     scheduler: Any = registry.create_scheduler("odd", "torchx")
-    monkeypatch.setitem(METHODS, "list", Method("list jobs", 0.2))
+    monkeypatch.setitem(TIMEOUTS_S, "list", 0.2)
     for _ in range(3):
         with pytest.raises(SchedulerError, match=r"odd could not list jobs: no answer within 0.2 s"):
             scheduler.list()
     # What else it is asked meanwhile is answered.
     free.touch()
-    monkeypatch.setitem(METHODS, "list", Method("list jobs", NEVER))
+    monkeypatch.setitem(TIMEOUTS_S, "list", NEVER)
     before = guests()
     assert scheduler.list() == []
     wait_until(lambda: not before & guests(), "the end of the guest that hung")
@@ -186,7 +186,7 @@ def test_a_hanging_list_does_not_end_a_launch(install, monkeypatch, tmp_path, gu
     thread = threading.Thread(target=lambda: launched.append(scheduler.submit(APP, {})))
     thread.start()
     wait_until(began.exists, "the launch")
-    monkeypatch.setitem(METHODS, "list", Method("list jobs", 0.2))
+    monkeypatch.setitem(TIMEOUTS_S, "list", 0.2)
     with pytest.raises(SchedulerError, match="no answer within"):
         scheduler.list()
     before = guests()
