@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from ..components.command_line import flags_of, script_flags
+from ..components.command_line import flags_by_name
 from ..components.model import REQUIRED
 from ..components.python_script import is_python_name
 from ..components.values import to_text
@@ -31,7 +31,7 @@ def put_component_help(doc: ComponentDoc, defaults: LaunchDefaults) -> None:
         add_help=False,
     )
     is_script = is_python_name(doc.name)
-    flags = script_flags(doc.parameters) if is_script else {}
+    flags = flags_by_name(doc.name, doc.parameters)
     groups: dict[str, Any] = {"": parser}
     if is_script:
         parts = dict.fromkeys(parameter.part for parameter in doc.parameters)
@@ -50,9 +50,7 @@ def put_component_help(doc: ComponentDoc, defaults: LaunchDefaults) -> None:
             group.add_argument(parameter.name.upper(), nargs="*", help=text)
         else:
             is_required = parameter.required and not argument
-            names = flags.get(parameter.name) or flags_of(parameter)
-            if parameter.off:
-                names = [*names, parameter.off]
+            names = [*flags[parameter.name], *([parameter.off] if parameter.off else [])]
             form: dict[str, Any] = {"metavar": parameter.name.upper()}
             if parameter.arity == 0:
                 form = {"action": "store_true", "default": argparse.SUPPRESS}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from ..specs.serialize import appdef_from_dict
 from .finder import Component, describe, find
 from .model import ComponentDoc
 from .scripts import build_script, is_script_name
-from .values import parse_value
+from .values import Texts, parameters_by_name, parse_value
 
 if TYPE_CHECKING:
     from ..guest.interpreter import Interpreter
@@ -31,7 +31,7 @@ _MAX_PRINTED = 200  # characters of the last line printed
 
 def build_app(
     name: str,
-    arguments: Mapping[str, str | Sequence[str]],
+    arguments: Texts,
     check: Callable[[], object] = lambda: None,
     report: Callable[[str], object] = lambda text: None,
 ) -> AppDef:
@@ -82,17 +82,13 @@ def _choose_interpreter(component: Component) -> Interpreter:
     return choose_interpreter(None if component.module else component.path, guest_settings().python)
 
 
-def parse_arguments(doc: ComponentDoc, arguments: Mapping[str, str | Sequence[str]]) -> dict[str, Any]:
+def parse_arguments(doc: ComponentDoc, arguments: Texts) -> dict[str, Any]:
     """Parse the texts of a component's arguments. Raises ArgumentError."""
-    unknown = [name for name in arguments if doc.parameter(name) is None]
-    if unknown:
-        valid = ", ".join(parameter.name for parameter in doc.parameters) or "it has none"
-        raise ArgumentError(unknown[0], f"{doc.name} has no such argument. Valid arguments: {valid}")
-    missing = [parameter.name for parameter in doc.parameters if parameter.required and parameter.name not in arguments]
+    known = parameters_by_name(doc.name, doc.parameters, arguments)
+    missing = [name for name, parameter in known.items() if parameter.required and name not in arguments]
     if missing:
         raise ArgumentError(missing[0], f"{doc.name} needs a value for {', '.join(missing)}")
-    given = [parameter for parameter in doc.parameters if parameter.name in arguments]
-    return {parameter.name: parse_value(parameter, arguments[parameter.name]) for parameter in given}
+    return {name: parse_value(known[name], arguments[name]) for name in known if name in arguments}
 
 
 def _run_builtin(component: Component, values: dict[str, Any]) -> AppDef:

@@ -11,7 +11,7 @@ import ast
 import difflib
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from ..base.files import SOURCE, is_file, is_folder, is_missing, read_file
 from ..base.modules import module_path
 from ..base.trust import owner_of
-from ..guest.packages import component_packages, module_path_of, project_interpreter
+from ..guest.packages import Report, component_packages, module_path_of, project_interpreter
 from ..specs.errors import ComponentLoadError, ComponentNotFoundException, ComponentValidationException
 from .docstrings import first_sentence, read_docstring
 from .lint import lint_definition
@@ -88,8 +88,6 @@ class Component:
     @cached_property
     def parameters(self) -> list[Parameter]:
         """Its parameters. Raises as `definition` does."""
-        if self.kind == "script":
-            return describe_script(self.name).parameters
         parameters = parameters_of(self.source, self.definition)
         if self.kind != "builtin":
             return parameters
@@ -182,9 +180,7 @@ def _builtins_of(module: str) -> tuple[Component, ...]:
     )
 
 
-def plugins(
-    failed: Callable[[str, str], object] = lambda name, reason: None, *, private: bool = False
-) -> Iterator[Component]:
+def plugins(failed: Report = lambda name, reason: None, *, private: bool = False) -> Iterator[Component]:
     """Yield the components of the entry points, except those with a builtin's name.
 
     Those of this environment come before those of the project in the current folder, where that has one of its own.
@@ -194,36 +190,32 @@ def plugins(
         private: include names that begin with an underscore; as in TorchX they can be found, but are not listed.
     """
     taken = {component.name for component in builtins()}
-    yield from _components_of(None, taken, failed, private=private)
-    yield from _project_plugins(taken, failed, private=private)
+    yield from _components_of([None], taken, failed, private=private)
+    yield from _components_of(_project(), taken, failed, private=private)
 
 
-def _project_plugins(
-    taken: set[str], failed: Callable[[str, str], object], *, private: bool = False
-) -> Iterator[Component]:
+def _project() -> list[Interpreter]:
     interpreter = project_interpreter()
-    if interpreter is not None:
-        yield from _components_of(interpreter, taken, failed, private=private)
+    return [] if interpreter is None else [interpreter]
 
 
 def _components_of(
-    interpreter: Interpreter | None,
-    taken: set[str],
-    failed: Callable[[str, str], object],
-    *,
-    private: bool,
+    interpreters: Sequence[Interpreter | None], taken: set[str], failed: Report, *, private: bool = False
 ) -> Iterator[Component]:
-    for package in component_packages(interpreter, failed):
-        for module, path in package.modules:
-            place = ".".join(part for part in (package.prefix, *module.removeprefix(package.base).split(".")) if part)
-            for function in _component_names(place, path, failed, private=private):
-                name = f"{place}.{function}".lstrip(".")
-                if name not in taken:
-                    taken.add(name)
-                    yield Component(name, "plugin", path, function, module, interpreter)
+    """Yield the components of the packages of environments, but for names that are taken, which are added to these."""
+    for interpreter in interpreters:
+        for package in component_packages(interpreter, failed):
+            for module, path in package.modules:
+                parts = (package.prefix, *module.removeprefix(package.base).split("."))
+                place = ".".join(filter(None, parts))
+                for function in _component_names(place, path, failed, private=private):
+                    name = f"{place}.{function}".lstrip(".")
+                    if name not in taken:
+                        taken.add(name)
+                        yield Component(name, "plugin", path, function, module, interpreter)
 
 
-def _component_names(name: str, path: Path, failed: Callable[[str, str], object], *, private: bool) -> list[str]:
+def _component_names(name: str, path: Path, failed: Report, *, private: bool) -> list[str]:
     try:
         source = read_source(path)
         return [node.name for node in (source.all_components if private else source.components)]
@@ -299,14 +291,14 @@ def each_listed(folders: Sequence[Path] = ()) -> Iterator[list[ComponentSummary]
     """Yield the list in parts: builtins, which take no time, packages, each file, then packages of the project."""
     yield [summary(component) for component in builtins()]
     taken = {component.name for component in builtins()}
-    yield _list_packages(lambda failed: _components_of(None, taken, failed, private=False))
+    yield _list_packages([None], taken)
     seen: set[str] = set()
     for folder in folders:
         if (real := os.path.realpath(folder)) not in seen:
             seen.add(real)
             yield from _list_folder(folder)
     # The files of its environment take a second to read on a slow disk.
-    yield _list_packages(lambda failed: _project_plugins(taken, failed))
+    yield _list_packages(_project(), taken)
 
 
 def summary(component: Component) -> ComponentSummary:
@@ -391,14 +383,14 @@ def shown_path(path: Path) -> str:
         return str(path)
 
 
-def _list_packages(find_all: Callable[[Callable[[str, str], object]], Iterable[Component]]) -> list[ComponentSummary]:
+def _list_packages(interpreters: Sequence[Interpreter | None], taken: set[str]) -> list[ComponentSummary]:
     failed: list[ComponentSummary] = []
 
     def note(name: str, reason: str) -> None:
         _log.warning("components of %s: %s", name, reason)
         failed.append(ComponentSummary(name, "plugin", Path(), 0, error=reason))
 
-    return [*(summary(component) for component in find_all(note)), *failed]
+    return [*(summary(component) for component in _components_of(interpreters, taken, note)), *failed]
 
 
 def _list_folder(folder: Path) -> Iterator[list[ComponentSummary]]:

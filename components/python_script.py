@@ -29,7 +29,7 @@ from .image import DEFAULT_IMAGE
 from .model import ComponentDoc, LinterMessage, Parameter, ValueType
 from .script_arguments import ScriptArgument, command_words
 from .script_source import ScriptSource, read_script_source
-from .values import parse_value, to_text
+from .values import Texts, parameters_by_name, parse_value, to_text
 
 SUFFIX = ".py"
 MODULE = "-m "
@@ -164,7 +164,10 @@ def describe_python(name: str) -> ComponentDoc:
 def _parameters(arguments: Sequence[ScriptArgument]) -> Iterator[Parameter]:
     command = next((argument.name for argument in arguments if argument.style == "command"), "")
     for argument in arguments:
-        yield replace(argument.parameter, only_with=(command if argument.commands else "", argument.commands))
+        if argument.commands:
+            help = f"{argument.help} (only {', '.join(argument.commands)})".strip()
+            argument = replace(argument, help=help, only_with=(command, argument.commands))
+        yield argument
     for field in LAUNCH:
         other, values = field.only_with
         only_with = (_free(other, arguments) if other else "", values)
@@ -190,7 +193,7 @@ def _findings(path: Path, source: ScriptSource) -> Iterator[LinterMessage]:
         yield LinterMessage("script", words, 0, 0, "warning")
 
 
-def build_python(name: str, arguments: Mapping[str, str | Sequence[str]]) -> AppDef:
+def build_python(name: str, arguments: Texts) -> AppDef:
     """Return the AppDef that runs a script.
 
     Args:
@@ -202,9 +205,7 @@ def build_python(name: str, arguments: Mapping[str, str | Sequence[str]]) -> App
         TorchXTuiError: As for `read_python`.
     """
     _, source = read_python(name)
-    parameters = {parameter.name: parameter for parameter in _parameters(source.arguments)}
-    if unknown := [key for key in arguments if key not in parameters]:
-        raise ArgumentError(unknown[0], f"{name} has no such argument. Valid arguments: {', '.join(parameters)}")
+    parameters = parameters_by_name(name, _parameters(source.arguments), arguments)
     rest_name = _free(REST, source.arguments)
     rest = parse_value(parameters[rest_name], arguments[rest_name]) if rest_name in arguments else ()
     texts = {key: text if isinstance(text, str) else to_text(text) for key, text in arguments.items()}

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..base.files import read_file
-from .script_syntax import Definition, Syntax, TooSlowError, absolute_module
+from .script_syntax import Syntax, TooSlowError, absolute_module
+from .source import Definition
 
 FindModule = Callable[[str], Path | None]
 _MAX_BYTES = 500_000

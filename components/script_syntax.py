@@ -12,9 +12,8 @@ from typing import Any
 
 from ..base.modules import parse_source
 from .model import Computed
+from .source import Definition, Function
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _MAX_TEXT, _MAX_NUMBER = 1_000, 10**15
 _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..specs.roles import AppDef
@@ -10,6 +9,7 @@ from .model import ComponentDoc
 from .python_script import build_python, describe_python, is_python_name, python_path
 from .sbatch import build_batch_script, describe_batch_script
 from .sbatch_script import is_batch_name, read_script
+from .values import Texts
 
 
 def is_script_name(name: str) -> bool:
@@ -37,6 +37,6 @@ def describe_script(name: str) -> ComponentDoc:
     return describe_python(name) if is_python_name(name) else describe_batch_script(name)
 
 
-def build_script(name: str, arguments: Mapping[str, str | Sequence[str]]) -> AppDef:
+def build_script(name: str, arguments: Texts) -> AppDef:
     """Return the AppDef that runs a script. Raises as `build_app` does."""
     return build_python(name, arguments) if is_python_name(name) else build_batch_script(name, arguments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -132,25 +133,23 @@ def parameters_of(source: SourceFile, node: Definition) -> list[Parameter]:
         if initializer is None:
             return [replace(field, help=helps.get(field.name, "")) for field in _dataclass_fields(source, node)]
         helps = {**helps, **read_docstring(ast.get_docstring(initializer, clean=False)).parameters}
-        parameters = _signature(source, initializer)[1:]
+        arguments = [*arguments_of(initializer)][1:]
     else:
-        parameters = _signature(source, node)
-    return [replace(parameter, help=helps.get(parameter.name, "")) for parameter in parameters]
+        arguments = [*arguments_of(node)]
+    return [replace(_parameter(source, *one), help=helps.get(one[0].arg, "")) for one in arguments]
 
 
-def _signature(source: SourceFile, node: Function) -> list[Parameter]:
+def arguments_of(node: Function) -> Iterator[tuple[ast.arg, ast.expr | None, ParameterKind]]:
+    """Yield the arguments of a function with their defaults and kinds, except `**kwargs`."""
     arguments = node.args
     positional = [*arguments.posonlyargs, *arguments.args]
-    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
-    parameters = [
-        _parameter(source, argument, default, "positional_or_keyword")
-        for argument, default in zip(positional, [*defaults, *arguments.defaults], strict=True)
-    ]
+    missing: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
+    for argument, default in zip(positional, [*missing, *arguments.defaults], strict=True):
+        yield argument, default, "positional_or_keyword"
     if arguments.vararg:
-        parameters.append(_parameter(source, arguments.vararg, None, "var_positional"))
+        yield arguments.vararg, None, "var_positional"
     for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        parameters.append(_parameter(source, argument, default, "keyword_only"))
-    return parameters
+        yield argument, default, "keyword_only"
 
 
 def _parameter(source: SourceFile, argument: ast.arg, default: ast.expr | None, kind: ParameterKind) -> Parameter:

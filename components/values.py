@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -12,6 +12,8 @@ from ..specs.errors import ArgumentError
 from ..specs.run_options import parse_scalar, quote_if_needed, quoted, split_cfg, unquoted
 from .model import Computed, Parameter
 
+Texts = Mapping[str, str | Sequence[str]]
+"""The texts of arguments, by parameter."""
 # An item of a list. Quotes have a meaning only around a whole item that TorchX's lists cannot have.
 _LIST_ITEM = re.compile(
     r"""(?:\A|,)(?:\s*(?P<quoted>(['"])(?P<inside>(?:\\.|(?!\2).)*)\2)\s*(?=,|\Z)|(?P<plain>[^,]*))""", re.DOTALL
@@ -29,11 +31,27 @@ def check_argument(parameter: Parameter, text: str) -> str | None:
         text: As typed.
     """
     try:
-        value = parse_value(parameter, text)
-        _check_form(parameter, value)
+        checked_value(parameter, text)
     except ArgumentError as error:
         return error.reason
     return None
+
+
+def checked_value(parameter: Parameter, text: str | Sequence[str]) -> Any:
+    """Parse the text of a value as `parse_value` does, and check its syntax beyond its type. Raises ArgumentError."""
+    value = parse_value(parameter, text)
+    _check_form(parameter, value)
+    return value
+
+
+def parameters_by_name(name: str, parameters: Iterable[Parameter], arguments: Texts) -> dict[str, Parameter]:
+    """Return the parameters of a component by name. Raises ArgumentError for an argument that is none of them."""
+    known = {parameter.name: parameter for parameter in parameters}
+    for key in arguments:
+        if key not in known:
+            valid = ", ".join(known) or "it has none"
+            raise ArgumentError(key, f"{name} has no such argument. Valid arguments: {valid}")
+    return known
 
 
 def parse_value(parameter: Parameter, text: str | Sequence[str]) -> Any:
