@@ -166,7 +166,7 @@ class FormModel:
         """Fill fields from config or a profile, unless their origin has a higher rank."""
         for field in self.section(section):
             if (value := given.get(field.name)) is not None:
-                origin = Origin.PROFILE if value.origin.startswith("profile") else Origin.CONFIG
+                origin = Origin.PROFILE if value.is_of_profile else Origin.CONFIG
                 if field.origin.rank <= origin.rank:
                     field.take(given_text(value.value, field), origin, value.source)
         self._derive()
