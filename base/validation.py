@@ -70,11 +70,6 @@ def is_time(value: Any) -> bool:
     return not isinstance(value, str) and epoch_seconds(value) is not None
 
 
-def is_optional(check: Check) -> Check:
-    """Make a check that also accepts None."""
-    return lambda value: value is None or check(value)
-
-
 def is_list_of(check: Check) -> Check:
     """Make a check that accepts a list if a check accepts each item."""
     return lambda value: isinstance(value, list) and all(check(item) for item in value)

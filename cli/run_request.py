@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..backends.history.launch_record import ARGUMENT_PREFIX, LaunchOrigin
+from ..backends.history.launch_record import LaunchOrigin
 from ..base.errors import ConfigError
 from ..base.trust import UntrustedError
 from ..components.build import build_app, check_trusted, interpreter_of
@@ -14,7 +14,6 @@ from ..components.finder import component_key, describe, find, name_here
 from ..components.python_script import MODULE, is_python_name
 from ..settings.launch_defaults import Given, LaunchDefaults, Resolved, resolve
 from ..specs.errors import ArgumentError, UnknownSchedulerException
-from ..specs.run_options import format_value
 from .commands import flag, launch_options
 from .output import say
 from .trust import ask_to_trust
@@ -79,17 +78,14 @@ def make_launch(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> tup
         for problem in resolved.problems:
             say(problem)
     # The options that a script itself sets have priority over config.
-    usual_options = {
-        key: item.value
+    resolved.options = {
+        key: item
         for key, item in resolved.options.items()
         if key not in options and not (doc.scheduler and doc.parameter(key))
     }
-    usual_texts: Texts = {key: item.value for key, item in resolved.arguments.items() if key not in given}
-    texts = {**usual_texts, **given}
-    config = {
-        **{key: format_value(value) for key, value in usual_options.items()},
-        **{f"{ARGUMENT_PREFIX}{key}": str(text) for key, text in usual_texts.items()},
-    }
+    resolved.arguments = {key: item for key, item in resolved.arguments.items() if key not in given}
+    texts = {**{key: item.value for key, item in resolved.arguments.items()}, **given}
+    config = resolved.config()
     if default:
         config["scheduler"] = default.value
     workspace = arguments.workspace
@@ -109,7 +105,7 @@ def make_launch(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> tup
         overrides = read_overrides(arguments.set)
         app = override_roles(app, overrides)
     origin = LaunchOrigin(component, texts, overrides, config=config, profile=defaults.profile, in_shell=True)
-    cfg = {**usual_options, **options}
+    cfg = {**{key: item.value for key, item in resolved.options.items()}, **options}
     return Launch(app, scheduler, cfg, workspace or None, arguments.parent_run_id), origin
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,11 +54,14 @@ def build_app(
         return build_script(name, arguments)
     doc = describe(name)
     values = parse_arguments(doc, arguments)
+    rest = next((values.pop(item.name, ()) for item in doc.parameters if item.kind == "var_positional"), ())
     component = find(name)
     if component.kind == "builtin":
-        return _run_builtin(component, values)
+        return _run_builtin(component, rest, values)
     check_trusted(component)
-    return _build_in_worker(component, doc, values, check, report)
+    texts = [item.name for item in doc.parameters if item.type.kind == "other" and item.name in values]
+    given = {"rest": rest, "values": {key: _encode_argument(value) for key, value in values.items()}, "texts": texts}
+    return _build_in_worker(component, doc.line, given, check, report)
 
 
 def check_trusted(component: Component) -> None:
@@ -91,11 +94,10 @@ def parse_arguments(doc: ComponentDoc, arguments: Texts) -> dict[str, Any]:
     return {name: parse_value(known[name], arguments[name]) for name in known if name in arguments}
 
 
-def _run_builtin(component: Component, values: dict[str, Any]) -> AppDef:
+def _run_builtin(component: Component, rest: Sequence[Any], values: dict[str, Any]) -> AppDef:
     function = getattr(importlib.import_module(component.module), component.function)
     if any(item.form == "resource" and values.get(item.name, item.default) for item in component.parameters):
         load_named_resources()
-    rest = next((values.pop(item.name, ()) for item in component.parameters if item.kind == "var_positional"), ())
     try:
         return call_component(function, rest, values)
     except ArgumentError:
@@ -109,8 +111,8 @@ def _run_builtin(component: Component, values: dict[str, Any]) -> AppDef:
 
 def _build_in_worker(
     component: Component,
-    doc: ComponentDoc,
-    values: dict[str, Any],
+    line: int,
+    given: dict[str, Any],
     check: Callable[[], object],
     report: Callable[[str], object],
 ) -> AppDef:
@@ -127,25 +129,15 @@ def _build_in_worker(
         "root": root,
         "installed": bool(component.module),
     }
-    encoded = [
-        {
-            "name": parameter.name,
-            "value": _encode_argument(values[parameter.name]),
-            "rest": parameter.kind == "var_positional",
-            "text": parameter.type.kind == "other",
-        }
-        for parameter in doc.parameters
-        if parameter.name in values
-    ]
     tick = _reporting_slowness(check, report)
     try:
-        return appdef_from_dict(pool.build(_choose_interpreter(component), described, encoded, tick))
+        return appdef_from_dict(pool.build(_choose_interpreter(component), described, given, tick))
     except RemoteError as raised:
-        raise _component_error(raised.error, raised.output, path, doc.line) from raised
+        raise _component_error(raised.error, raised.output, path, line) from raised
     except WorkerError as error:
         raise ComponentLoadError(path, error.line, _with_output(error.reason, error.output)) from error
     except AppDefError as error:
-        raise ComponentLoadError(path, doc.line, str(error)) from error
+        raise ComponentLoadError(path, line, str(error)) from error
 
 
 def _reporting_slowness(check: Callable[[], object], report: Callable[[str], object]) -> Callable[[], object]:

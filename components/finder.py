@@ -77,7 +77,7 @@ class Component:
             ComponentLoadError: The file is not Python.
             ComponentNotFoundException: The file has no such function; the message lists its components.
         """
-        node = self.source.definition(self.function)
+        node = self.source.definitions.get(self.function)
         if node is None:
             there = [node.name for node in self.source.components]
             raise ComponentNotFoundException(

@@ -38,7 +38,7 @@ def validate(path: str, component_function: str) -> list[LinterMessage]:
         if isinstance(cause, SyntaxError):
             return [LinterMessage(_FILE_RULES, cause.msg, cause.lineno or 0, cause.offset or 0)]
         return [LinterMessage(_FILE_RULES, error.reason, 0, 0)]
-    node = source.definition(component_function)
+    node = source.definitions.get(component_function)
     if node is None:
         return [LinterMessage(_FILE_RULES, f"Function {component_function} not found", 0, 0)]
     return lint_definition(source, node)

@@ -33,15 +33,10 @@ class SourceFile:
     path: Path
     tree: ast.Module
 
-    def definition(self, name: str) -> Definition | None:
-        """Return the function or class of a name at the file's top level, the last one if there are several."""
-        nodes = [node for node in self.definitions if node.name == name]
-        return nodes[-1] if nodes else None
-
     @cached_property
-    def definitions(self) -> list[Definition]:
-        """The functions and classes at the top level, also those inside `if`, `try`, `with` and loops."""
-        return [node for node in _top_level(self.tree) if isinstance(node, Definition)]
+    def definitions(self) -> dict[str, Definition]:
+        """The functions and classes at the top level by name, also those inside `if`, `try`, `with` and loops."""
+        return {node.name: node for node in _top_level(self.tree) if isinstance(node, Definition)}
 
     @property
     def components(self) -> list[Definition]:
@@ -51,8 +46,7 @@ class SourceFile:
     @property
     def all_components(self) -> list[Definition]:
         """`components`, and those whose name begins with an underscore."""
-        last = {node.name: node for node in self.definitions}
-        return [node for node in last.values() if returns_appdef(node)]
+        return list(filter(returns_appdef, self.definitions.values()))
 
     @cached_property
     def constants(self) -> dict[str, Any]:
@@ -74,7 +68,7 @@ class SourceFile:
     def enums(self) -> dict[str, tuple[str, ...]]:
         """The names of the members of each Enum class in the file."""
         enums: dict[str, tuple[str, ...]] = {}
-        for node in self.definitions:
+        for node in self.definitions.values():
             if isinstance(node, ast.ClassDef) and any(ast.unparse(base).endswith("Enum") for base in node.bases):
                 assigned = [line.targets[0] for line in node.body if isinstance(line, ast.Assign)]
                 enums[node.name] = tuple(target.id for target in assigned if isinstance(target, ast.Name))

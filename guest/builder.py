@@ -16,7 +16,7 @@ import os
 import sys
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from ..base.errors import TorchXTuiError, describe_error
@@ -46,13 +46,13 @@ def _make_resources() -> dict[str, Any]:
     return {"value": make_resources()}
 
 
-def _build(component: dict[str, Any], values: list[dict[str, Any]], timeout_s: float) -> dict[str, Any]:
+def _build(component: dict[str, Any], given: dict[str, Any], timeout_s: float) -> dict[str, Any]:
     answer: dict[str, Any] = {"loaded": False}
     try:
         faulthandler.dump_traceback_later(timeout_s, exit=True, file=2)  # type: ignore[arg-type]
         function = _load(component)
         answer["loaded"] = True
-        answer["app"] = plain_app(call_component(function, *_arguments(function, values)))
+        answer["app"] = plain_app(call_component(function, given["rest"], _keywords(function, given)))
     except BaseException as error:
         answer |= _describe(error, component["path"])
         if isinstance(error, MemoryError) and not isinstance(error, TorchXTuiError):
@@ -70,19 +70,11 @@ def _build(component: dict[str, Any], values: list[dict[str, Any]], timeout_s: f
 _CALLS = {"build": _build, "make_resources": _make_resources}
 
 
-def _arguments(function: Callable[..., Any], values: list[dict[str, Any]]) -> tuple[Sequence[Any], dict[str, Any]]:
-    """Decode the values; return those of `*args` and the others by name."""
+def _keywords(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Decode the values by name."""
     hints = _type_hints(function)
-    rest: Sequence[Any] = ()
-    keywords: dict[str, Any] = {}
-    for item in values:
-        value = decode_value(item["value"])
-        if item["rest"]:
-            rest = value
-        else:
-            name = item["name"]
-            keywords[name] = _of_own_class(name, hints.get(name), value) if item["text"] else value
-    return rest, keywords
+    keywords = {name: decode_value(value) for name, value in given["values"].items()}
+    return keywords | {name: _of_own_class(name, hints.get(name), keywords[name]) for name in given["texts"]}
 
 
 def _type_hints(function: Callable[..., Any]) -> dict[str, Any]:

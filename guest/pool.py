@@ -31,7 +31,7 @@ class WorkerPool:
         self,
         interpreter: Interpreter,
         component: dict[str, Any],
-        values: list[dict[str, Any]],
+        given: dict[str, Any],
         tick: Callable[[], object],
     ) -> Any:
         """Build a component's AppDef; return it as plain data. Cancels and raises as `Worker.call` does."""
@@ -47,7 +47,7 @@ class WorkerPool:
         while not slot.lock.acquire(timeout=TICK_S):
             tick()
         try:
-            return slot.build(interpreter, component, values, tick)
+            return slot.build(interpreter, component, given, tick)
         finally:
             slot.lock.release()
 
@@ -74,14 +74,14 @@ class _Slot:
         self,
         interpreter: Interpreter,
         component: dict[str, Any],
-        values: list[dict[str, Any]],
+        given: dict[str, Any],
         tick: Callable[[], object],
     ) -> Any:
         limit = guest_settings().timeout_s
         worker = self._current(interpreter, tick)
         answer: dict[str, Any] = {}
         try:
-            answer = worker.call("build", [component, values, limit], limit + _STOP_TIMEOUT_S, tick)
+            answer = worker.call("build", [component, given, limit], limit + _STOP_TIMEOUT_S, tick)
             return answer["app"]
         except RemoteError as raised:
             answer = raised.error

@@ -23,7 +23,7 @@ from ..backends.torchxconfig import (
 from ..base.errors import ConfigError
 from ..base.trust import UntrustedError
 from ..specs.handles import split_context
-from ..specs.run_options import get_type_name
+from ..specs.run_options import format_value, get_type_name
 from .config import Profile
 
 if TYPE_CHECKING:
@@ -185,6 +185,11 @@ class Resolved:
         """All mistakes, faults first."""
         return list(dict.fromkeys([*self.faults, *self.others]))
 
+    def config(self) -> dict[str, str]:
+        """Return the values as `LaunchOrigin.config` has them."""
+        found = {name: format_value(given.value) for name, given in self.options.items()}
+        return found | {f"{ARGUMENT_PREFIX}{name}": str(given.value) for name, given in self.arguments.items()}
+
 
 def resolve(
     defaults: LaunchDefaults,
@@ -301,14 +306,10 @@ def config_now(settings: Settings, profile: str | None, record: LaunchRecord, ru
         record: the launch.
         runner: knows the run options.
     """
-    from ..specs.run_options import format_value
-
     of_launch = profile if record.profile is None else record.profile or None
     defaults = LaunchDefaults.load(settings, of_launch)
     known, component = runner.scheduler(record.scheduler).run_opts(), record.component
-    resolved = resolve(defaults, record.scheduler, known, component, _component(record))
-    found = {name: format_value(given.value) for name, given in resolved.options.items()}
-    found |= {f"{ARGUMENT_PREFIX}{name}": str(given.value) for name, given in resolved.arguments.items()}
+    found = resolve(defaults, record.scheduler, known, component, _component(record)).config()
     for name, given in (("scheduler", defaults.scheduler()), ("workspace", defaults.workspace())):
         if given is not None:
             found[name] = given.value
