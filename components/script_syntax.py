@@ -7,6 +7,8 @@ import operator
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +96,10 @@ class Syntax:
             elif isinstance(node, (ast.Import, ast.ImportFrom)):
                 module = ""
                 if isinstance(node, ast.ImportFrom):
-                    module = f"{absolute_module('.' * node.level + (node.module or ''), self._package)}."
+                    # One that leaves the package is not found.
+                    with suppress(ImportError):
+                        module = resolve_name("." * node.level + (node.module or ""), self._package)
+                    module += "."
                 self._imports |= {alias.asname or alias.name: f"{module}{alias.name}" for alias in node.names}
             elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
                 target = node.targets[0] if isinstance(node, ast.Assign) else node.target
@@ -146,18 +151,6 @@ class Syntax:
             if (numbers and sides[1]) or (texts and isinstance(node.op, ast.Add)):
                 return compute(*sides)
         return UNKNOWN
-
-
-def absolute_module(name: str, package: str) -> str:
-    """Return the absolute name of a module as `from ... import` has it; empty if it leaves the package."""
-    rest = name.lstrip(".")
-    level = len(name) - len(rest)
-    if not level:
-        return name
-    parts = package.split(".") if package else []
-    if level > len(parts):
-        return ""
-    return ".".join([*parts[: len(parts) - level + 1], *([rest] if rest else [])])
 
 
 def computed(node: ast.expr) -> Computed:

@@ -64,25 +64,35 @@ def parse_value(parameter: Parameter, text: str | Sequence[str]) -> Any:
     Raises:
         ArgumentError: It is not a value of the parameter's type, or not one of its choices.
     """
+    try:
+        return _parse(parameter, text)
+    except ValueError as error:
+        raise ArgumentError(parameter.name, str(error)) from error
+
+
+def _parse(parameter: Parameter, text: str | Sequence[str]) -> Any:
+    kind, items = parameter.type.kind, parameter.type.items
     if parameter.kind == "var_positional":
-        return tuple(_parse_one(parameter, parameter.type.kind, part) for part in _split_words(parameter, text))
+        return tuple(parse_scalar(kind, part) for part in (_split_words(text) if isinstance(text, str) else text))
     if not isinstance(text, str):
         text = to_text(text)
-    kind = parameter.type.kind
     if not text and parameter.optional and kind not in ("str", "other"):
         return None
     if parameter.choices and text not in parameter.choices:
-        raise ArgumentError(parameter.name, f"`{text}` is not valid. Use one of {', '.join(parameter.choices)}")
-    if kind in ("list", "tuple"):
-        return _parse_sequence(parameter, text)
+        raise ValueError(f"`{text}` is not valid. Use one of {', '.join(parameter.choices)}")
     if kind == "dict":
-        key_kind, value_kind = parameter.type.items
-        pairs = _parse_pairs(parameter, text)
-        return {
-            _parse_one(parameter, key_kind, key): _parse_one(parameter, value_kind, value)
-            for key, value in pairs.items()
-        }
-    return _parse_one(parameter, kind, text)
+        key_kind, value_kind = items
+        pairs = _split_pairs(text)
+        return {parse_scalar(key_kind, key): parse_scalar(value_kind, value) for key, value in pairs.items()}
+    if kind not in ("list", "tuple"):
+        return parse_scalar(kind, text)
+    parts = split_list(text)
+    if kind == "list" or not items or "..." in items:
+        items = (items[0] if items else "str",) * len(parts)
+    if len(parts) != len(items):
+        raise ValueError(f"`{text}` has {len(parts)} items. Use {len(items)}: {', '.join(items)}")
+    values = map(parse_scalar, items, parts)
+    return [*values] if kind == "list" else tuple(values)
 
 
 def to_text(value: Any) -> str:
@@ -112,40 +122,19 @@ def split_list(text: str) -> list[str]:
     return items
 
 
-def _split_words(parameter: Parameter, text: str | Sequence[str]) -> list[str]:
-    if not isinstance(text, str):
-        return list(text)
+def _split_words(text: str) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError as error:
-        raise ArgumentError(parameter.name, f"{error}: a quote has no partner") from error
+        raise ValueError(f"{error}: a quote has no partner") from error
 
 
-def _parse_one(parameter: Parameter, kind: str, text: str) -> Any:
-    try:
-        return parse_scalar(kind, text)
-    except ValueError as error:
-        raise ArgumentError(parameter.name, str(error)) from error
-
-
-def _parse_sequence(parameter: Parameter, text: str) -> Any:
-    kinds = parameter.type.items
-    parts = split_list(text)
-    if parameter.type.kind == "list":
-        return [_parse_one(parameter, kinds[0], part) for part in parts]
-    if not kinds or "..." in kinds:
-        return tuple(_parse_one(parameter, kinds[0] if kinds else "str", part) for part in parts)
-    if len(parts) != len(kinds):
-        raise ArgumentError(parameter.name, f"`{text}` has {len(parts)} items. Use {len(kinds)}: {', '.join(kinds)}")
-    return tuple(_parse_one(parameter, kind, part) for kind, part in zip(kinds, parts, strict=True))
-
-
-def _parse_pairs(parameter: Parameter, text: str) -> dict[str, str]:
+def _split_pairs(text: str) -> dict[str, str]:
     try:
         return split_cfg(text.strip())
     except ValueError as error:
         advice = "Use KEY=value,KEY2=value2, with quotes around a value that is empty or has `=` or `,`"
-        raise ArgumentError(parameter.name, f"{error}. {advice}") from error
+        raise ValueError(f"{error}. {advice}") from error
 
 
 def _check_form(parameter: Parameter, value: Any) -> None:
