@@ -44,15 +44,13 @@ def list_jobs(arguments: Any, settings: Settings) -> int:
     rows = [["APP HANDLE", "APP NAME", "APP STATUS"]]
     with make_runner(settings) as runner:
         for name in [chosen] if chosen else runner.watched_schedulers():
-            options = None
             try:
-                if arguments.scheduler_args or defaults.has_options(name):
-                    known = runner.scheduler(name).run_opts()
-                    resolved = resolve(defaults, name, known)
-                    problems += resolved.problems
-                    options = {key: option.value for key, option in resolved.options.items()}
-                    options |= known.cfg_from_str(arguments.scheduler_args or "")
-                apps += runner.list(name, options)
+                known = runner.scheduler(name).run_opts()
+                resolved = resolve(defaults, name, known)
+                problems += resolved.problems
+                options = {key: option.value for key, option in resolved.options.items()}
+                options |= known.cfg_from_str(arguments.scheduler_args or "")
+                apps += runner.list(name, options or None)
                 if missing := runner.scheduler(name).missing_jobs():
                     say(f"{name}: {missing}")
             except SchedulerError as error:

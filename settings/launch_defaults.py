@@ -138,11 +138,6 @@ class LaunchDefaults:
         named = [name for prefix, _, name in parts if prefix == "component" and name]
         return list(dict.fromkeys([*named, *self.values.components]))
 
-    def has_options(self, scheduler: str) -> bool:
-        """Return whether run options of a scheduler are given."""
-        registered, _ = split_context(scheduler)
-        return bool(self.sections.get(registered) or (self.values.runopts and _is_for(self.values, scheduler)))
-
     def of_profile(self, value: Any) -> Given:
         """Return a value of the profile."""
         return Given(value, f"{_PROFILE}{self.profile}")
