@@ -177,11 +177,7 @@ class runopts:  # noqa: N801 - TorchX's name
                     f"Required run option: {key}, must be provided and not `None`", key, cfg
                 )
             if value is not None and not self.is_type(value, opt.opt_type):
-                reason = (
-                    f"Run option: {key}, must be of type: {get_type_name(opt.opt_type)},"
-                    f" but was: {value} ({type(value).__name__})"
-                )
-                raise InvalidRunConfigException(reason, key, cfg)
+                raise self._wrong_type(key, value, cfg)
         return resolved
 
     def cfg_from_str(self, cfg_str: str) -> dict[str, CfgVal]:
@@ -234,8 +230,7 @@ class runopts:  # noqa: N801 - TorchX's name
             elif opt.is_type_dict_of_str and isinstance(value, dict):
                 cfg[key] = {str(name): str(item) for name, item in value.items()}
             elif opt.is_type_list_of_str or opt.is_type_dict_of_str:
-                reason = f"Run option: {key}, must be of type: {get_type_name(opt.opt_type)}"
-                raise InvalidRunConfigException(f"{reason}, but was: {value} ({type(value).__name__})", key, values)
+                raise self._wrong_type(key, value, values)
         return cfg
 
     def _canonical(
@@ -260,6 +255,11 @@ class runopts:  # noqa: N801 - TorchX's name
             spelled.setdefault(key, name)
             canonical[key] = value
         return canonical
+
+    def _wrong_type(self, key: str, value: CfgVal, cfg: Mapping[str, CfgVal]) -> InvalidRunConfigException:
+        wanted = get_type_name(self._opts[key].opt_type)
+        reason = f"Run option: {key}, must be of type: {wanted}, but was: {value} ({type(value).__name__})"
+        return InvalidRunConfigException(reason, key, cfg)
 
     def _unknown(self, name: str, cfg: Mapping[str, CfgVal]) -> InvalidRunConfigException:
         valid = ", ".join(sorted(self._opts)) or "(this scheduler has none)"
