@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+JsonObject = dict[str, Any]
 MAX_NESTING = 100
 """How deep arrays and objects may be nested."""
 

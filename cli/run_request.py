@@ -9,7 +9,7 @@ from ..backends.history.launch_record import LaunchOrigin
 from ..base.errors import ConfigError
 from ..base.trust import UntrustedError
 from ..components.build import build_app, check_trusted, interpreter_of
-from ..components.command_line import parse_command_line
+from ..components.command_line import GivenTexts, parse_command_line
 from ..components.finder import component_key, describe, find, name_here
 from ..components.python_script import MODULE, is_python_name
 from ..settings.launch_defaults import Given, LaunchDefaults, Resolved, resolve
@@ -21,8 +21,6 @@ from .trust import ask_to_trust
 if TYPE_CHECKING:
     from ..backends.runner import Runner
     from ..specs.roles import AppDef
-
-Texts = dict[str, str | list[str]]
 
 
 class Launch(NamedTuple):
@@ -109,7 +107,7 @@ def make_launch(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> tup
     return Launch(app, scheduler, cfg, workspace or None, arguments.parent_run_id), origin
 
 
-def _parse_component(arguments: Any, default: str) -> tuple[str, Texts]:
+def _parse_component(arguments: Any, default: str) -> tuple[str, GivenTexts]:
     """Return the component and its arguments; put the flags of run among these into ``arguments``.
 
     A flag is the component's if that has a parameter of the name. All words after ``--``, and from the first word for

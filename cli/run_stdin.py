@@ -9,7 +9,7 @@ from typing import Any
 
 from ..backends.torchxconfig import nearest
 from ..base.errors import TorchXTuiError
-from ..components.command_line import parse_command_line
+from ..components.command_line import GivenTexts, parse_command_line
 from ..components.finder import describe
 from ..components.values import to_text
 from .output import say
@@ -37,7 +37,7 @@ _NOT_WITH_STDIN = {
 }
 
 
-def read_stdin(arguments: Any, default_scheduler: str) -> tuple[str, dict[str, str | list[str]], dict[str, Any]]:
+def read_stdin(arguments: Any, default_scheduler: str) -> tuple[str, GivenTexts, dict[str, Any]]:
     """Read the object, put its fields into ``arguments``, and return the component, its arguments and run options.
 
     Args:
@@ -74,12 +74,12 @@ def read_stdin(arguments: Any, default_scheduler: str) -> tuple[str, dict[str, s
     return component, _argument_texts(component, data), options
 
 
-def _argument_texts(component: str, data: Mapping[str, Any]) -> dict[str, str | list[str]]:
+def _argument_texts(component: str, data: Mapping[str, Any]) -> GivenTexts:
     """Return the component's arguments as texts by parameter; unknown ones are reported and ignored, as in TorchX."""
     if words := data.get("component_args_str"):
         return parse_command_line(component, list(map(str, words)))
     known = [parameter.name for parameter in describe(component).parameters]
-    texts: dict[str, str | list[str]] = {}
+    texts: GivenTexts = {}
     for name, value in (data.get("component_args") or {}).items():
         if name not in known:
             say(f"component_args: {name} is not an argument of {component}, and left out; {nearest(name, known)}")

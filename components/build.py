@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..base.errors import describe_error
 from ..base.files import is_file
 from ..base.trust import check_owner
+from ..base.validation import JsonObject
 from ..guest.plain import call_component
 from ..guest.resources import load_named_resources
 from ..guest.settings import guest_settings
@@ -112,7 +113,7 @@ def _run_builtin(component: Component, rest: Sequence[Any], values: dict[str, An
 def _build_in_worker(
     component: Component,
     line: int,
-    given: dict[str, Any],
+    given: JsonObject,
     check: Callable[[], object],
     report: Callable[[str], object],
 ) -> AppDef:
@@ -163,7 +164,7 @@ def _encode_argument(value: Any) -> Any:
     return value
 
 
-def _component_error(error: dict[str, Any], output: str, path: str, line: int) -> Exception:
+def _component_error(error: JsonObject, output: str, path: str, line: int) -> Exception:
     reason = str(error.get("reason"))
     if error.get("kind") == "argument":
         return ArgumentError(str(error.get("name")), reason)

@@ -13,12 +13,14 @@ from .parser import COMPONENT, Option, Parser, StoreOnce
 from .python_script import is_python_name
 from .values import Texts, parse_value, split_list, to_text
 
+GivenTexts = dict[str, str | list[str]]
+"""The texts that were given for parameters; those of `*args` are words."""
 BOOLEANS = frozenset({"true", "false", "yes", "no", "on", "off", "1", "0"})
 
 
 def parse_command_line(
     name: str, argv: Sequence[str], others: Iterable[Option] = (), namespace: Any = None
-) -> dict[str, str | list[str]]:
+) -> GivenTexts:
     """Parse a command line to texts by parameter; absent ones are left out.
 
     Args:
@@ -64,7 +66,7 @@ def parse_command_line(
     if words[:1] == ["--"]:
         del words[0]
     # One word may be the text of a list.
-    texts: dict[str, str | list[str]] = {
+    texts: GivenTexts = {
         key: value if isinstance(value, str) else value[0] if len(value) == 1 else to_text(value)
         for key, value in given.items()
     }
@@ -107,7 +109,7 @@ def _with_values(argv: Sequence[str], parameters: Sequence[Parameter], flags: Ma
     return words
 
 
-def _is_override(word: str, parameters: Sequence[Parameter], texts: dict[str, str | list[str]]) -> bool:
+def _is_override(word: str, parameters: Sequence[Parameter], texts: GivenTexts) -> bool:
     """Take a word such as `lr=0.1` as the value of a parameter, as Hydra's command lines have them."""
     key, sign, value = word.partition("=")
     known = next((item for item in parameters if item.name == key and item.part != "launch"), None)

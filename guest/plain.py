@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
+from ..base.validation import JsonObject
 from ..specs.errors import AppDefError
 from ..specs.from_torchx import from_torchx
 from ..specs.mounts import Mount
@@ -41,7 +42,7 @@ def call_component(function: Callable[..., Any], rest: Sequence[Any], keywords: 
     return made.build() if inspect.isclass(function) else made
 
 
-def plain_app(app: Any) -> dict[str, Any]:
+def plain_app(app: Any) -> JsonObject:
     """Convert a component's AppDef to the plain data of `specs.serialize`.
 
     Overrides are resolved. Integers and paths of other classes, such as numpy's, become `int` and `str`.

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..base.files import current_folder, modified_ns
+from ..base.validation import JsonObject
 from .interpreter import Interpreter
 from .settings import guest_settings
 from .worker import TICK_S, RemoteError, Worker, WorkerError, WorkerTimeoutError
@@ -30,8 +31,8 @@ class WorkerPool:
     def build(
         self,
         interpreter: Interpreter,
-        component: dict[str, Any],
-        given: dict[str, Any],
+        component: JsonObject,
+        given: JsonObject,
         tick: Callable[[], object],
     ) -> Any:
         """Build a component's AppDef; return it as plain data. Cancels and raises as `Worker.call` does."""
@@ -73,13 +74,13 @@ class _Slot:
     def build(
         self,
         interpreter: Interpreter,
-        component: dict[str, Any],
-        given: dict[str, Any],
+        component: JsonObject,
+        given: JsonObject,
         tick: Callable[[], object],
     ) -> Any:
         limit = guest_settings().timeout_s
         worker = self._current(interpreter, tick)
-        answer: dict[str, Any] = {}
+        answer: JsonObject = {}
         try:
             answer = worker.call("build", [component, given, limit], limit + _STOP_TIMEOUT_S, tick)
             return answer["app"]

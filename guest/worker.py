@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..base.errors import TorchXTuiError
+from ..base.validation import JsonObject
 from . import framing
 from .interpreter import OLDEST, Interpreter
 
@@ -71,7 +72,7 @@ class RemoteError(Exception):
         output: The end of what it printed during the call.
     """
 
-    def __init__(self, error: dict[str, Any], output: str) -> None:
+    def __init__(self, error: JsonObject, output: str) -> None:
         super().__init__(error)
         self.error = error
         self.output = output
@@ -195,13 +196,13 @@ class Worker:
             # Seen by the first process, and by the reading thread.
             self._life.shutdown(socket.SHUT_RDWR)
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: JsonObject) -> None:
         """Send a message; one to a process that has ended is lost."""
         with self._writing, suppress(ConnectionError):
             if not self._ended:
                 framing.send(self._channel.fileno(), message, START_TIMEOUT_S)
 
-    def _begin(self, request: dict[str, Any] | None = None) -> _Call:
+    def _begin(self, request: JsonObject | None = None) -> _Call:
         with self._lock:
             if self._ended:
                 raise WorkerError(self._ended)
@@ -269,7 +270,7 @@ class Worker:
             reason = "its answers cannot be read"
         self._finish(reason)
 
-    def _take(self, message: dict[str, Any]) -> None:
+    def _take(self, message: JsonObject) -> None:
         with self._lock:
             call = self._calls.get(message["id"])
             if call is None:
@@ -314,7 +315,7 @@ class Worker:
                         os.killpg(group, signal.SIGKILL)
 
 
-def _start(interpreter: Interpreter, settings: dict[str, Any]) -> subprocess.Popen[bytes]:
+def _start(interpreter: Interpreter, settings: JsonObject) -> subprocess.Popen[bytes]:
     program = Path(__file__).with_name("program.py")
     try:
         return subprocess.Popen(

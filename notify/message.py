@@ -6,9 +6,10 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..backends.shared.secrets import mask_text
+from ..base.validation import JsonObject
 from ..diagnosis.failure.explain import explain_job
 from ..diagnosis.progress.reader import last_written
 from ..logs.lines.blocks import followed
@@ -62,7 +63,7 @@ class Message:
         """Return the message as text."""
         return "\n".join([f"{self.title()}: {self.sentence}", self.handle, *(["", *self.lines] if self.lines else [])])
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """Return the message as plain data."""
         return asdict(self)
 

@@ -12,6 +12,7 @@ from typing import Any, get_args, get_origin
 from .errors import InvalidRunConfigException
 
 CfgVal = str | int | float | bool | list[str] | dict[str, str] | None
+Cfg = Mapping[str, CfgVal]
 _TRUE = ("true", "1", "yes", "on")
 _FALSE = ("false", "0", "no", "off")
 # A quoted piece, in which separators have no meaning; a backslash escapes a quote.
@@ -150,7 +151,7 @@ class runopts:  # noqa: N801 - TorchX's name
         kinds = tuple(kind for kind in get_args(tp) if isinstance(kind, type))
         return all(isinstance(item, kinds) for item in inner)
 
-    def check(self, cfg: Mapping[str, CfgVal]) -> None:
+    def check(self, cfg: Cfg) -> None:
         """Check options without filling in defaults.
 
         Raises:
@@ -158,7 +159,7 @@ class runopts:  # noqa: N801 - TorchX's name
         """
         self.resolve(cfg)
 
-    def resolve(self, cfg: Mapping[str, CfgVal], *, ignore_unknown: bool = False) -> dict[str, CfgVal]:
+    def resolve(self, cfg: Cfg, *, ignore_unknown: bool = False) -> dict[str, CfgVal]:
         """Check the given options and add the others at their defaults; the result is a new mapping.
 
         Args:
@@ -233,9 +234,7 @@ class runopts:  # noqa: N801 - TorchX's name
                 raise self._wrong_type(key, value, values)
         return cfg
 
-    def _canonical(
-        self, cfg: Mapping[str, CfgVal], *, ignore_unknown: bool = False, keep_unknown: bool = False
-    ) -> dict[str, CfgVal]:
+    def _canonical(self, cfg: Cfg, *, ignore_unknown: bool = False, keep_unknown: bool = False) -> dict[str, CfgVal]:
         """Return options under their declared names, each once."""
         canonical: dict[str, CfgVal] = {}
         spelled: dict[str, str] = {}
@@ -256,12 +255,12 @@ class runopts:  # noqa: N801 - TorchX's name
             canonical[key] = value
         return canonical
 
-    def _wrong_type(self, key: str, value: CfgVal, cfg: Mapping[str, CfgVal]) -> InvalidRunConfigException:
+    def _wrong_type(self, key: str, value: CfgVal, cfg: Cfg) -> InvalidRunConfigException:
         wanted = get_type_name(self._opts[key].opt_type)
         reason = f"Run option: {key}, must be of type: {wanted}, but was: {value} ({type(value).__name__})"
         return InvalidRunConfigException(reason, key, cfg)
 
-    def _unknown(self, name: str, cfg: Mapping[str, CfgVal]) -> InvalidRunConfigException:
+    def _unknown(self, name: str, cfg: Cfg) -> InvalidRunConfigException:
         valid = ", ".join(sorted(self._opts)) or "(this scheduler has none)"
         return InvalidRunConfigException(f"Unknown run option `{name}`. Valid options are: {valid}", name, cfg)
 

@@ -13,7 +13,7 @@ import math
 from dataclasses import asdict, fields
 from typing import Any
 
-from ..base.validation import decode_json
+from ..base.validation import JsonObject, decode_json
 from .errors import AppDefError
 from .mounts import BindMount, DeviceMount, Mount, MountType, VolumeMount
 from .resources import Resource
@@ -43,7 +43,7 @@ def appdef_to_json(app: AppDef, *, strict: bool = True) -> str:
     return json.dumps(appdef_to_dict(app, strict=strict), separators=(",", ":"))
 
 
-def appdef_to_dict(app: AppDef, *, strict: bool = True) -> dict[str, Any]:
+def appdef_to_dict(app: AppDef, *, strict: bool = True) -> JsonObject:
     """Convert an AppDef to plain lists, dicts, texts and numbers.
 
     Overrides are resolved and written in place of the attributes.
@@ -133,7 +133,7 @@ def _app_from_dict(data: Any) -> AppDef:
     return AppDef(roles=roles, **values)
 
 
-def _role_to_dict(role: Role, strict: bool) -> dict[str, Any]:
+def _role_to_dict(role: Role, strict: bool) -> JsonObject:
     where = f"role {role.name}"
     resource = asdict(role.resource)
     for name in ("capabilities", "devices", "tags"):

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from ..base.errors import TorchXTuiError
+from ..base.validation import JsonObject
 
 ALL = "all"
 MISSING = "<MISSING>"
@@ -143,7 +144,7 @@ class ReplicaStatus:
         if self.hostaddr is None:
             self.hostaddr = self.hostname
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return TorchX's keys, and the additional ones that are known."""
         return {
             name: value
@@ -164,7 +165,7 @@ class RoleStatus:
     role: str
     replicas: list[ReplicaStatus]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return the role as JSON; a replica's state is its number, as TorchX has it."""
         return {"role": self.role, "replicas": [replica.to_json() for replica in self.replicas]}
 
@@ -202,7 +203,7 @@ class AppStatus:
         if self.state != AppState.SUCCEEDED:
             raise AppStatusError(self, f"The job did not succeed: {self.state}{f': {self.msg}' if self.msg else ''}")
 
-    def to_json(self, filter_roles: Collection[str] | None = None) -> dict[str, Any]:
+    def to_json(self, filter_roles: Collection[str] | None = None) -> JsonObject:
         """Return the status as JSON.
 
         Args:
@@ -249,7 +250,7 @@ class AppStatus:
         return yaml.safe_dump({"AppStatus": tree})
 
 
-def _role_tree(role: RoleStatus) -> dict[str, Any]:
+def _role_tree(role: RoleStatus) -> JsonObject:
     replicas = [{**replica.to_json(), "state": repr(replica.state)} for replica in role.replicas]
     return {"role": role.role, "replicas": replicas}
 

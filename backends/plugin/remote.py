@@ -7,7 +7,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,7 +16,7 @@ from ...guest.interpreter import own_interpreter
 from ...guest.worker import RemoteError, Worker, WorkerError, WorkerStream, WorkerTimeoutError
 from ...specs.errors import BackendUnavailableError, SchedulerError
 from ...specs.roles import AppDef, AppDryRunInfo, Role
-from ...specs.run_options import CfgVal, runopts
+from ...specs.run_options import Cfg, runopts
 from ..api import Scheduler
 from ..types import Capabilities, Stream, line_pattern, parse_stream
 from ..workspace import WorkspaceMixin
@@ -105,7 +105,7 @@ class RemoteRequest:
     text: str
 
 
-class RemoteScheduler(Scheduler[Mapping[str, CfgVal]]):
+class RemoteScheduler(Scheduler[Cfg]):
     """A scheduler in a worker, which is started again after it ended or hung.
 
     Args:
@@ -181,7 +181,7 @@ class RemoteScheduler(Scheduler[Mapping[str, CfgVal]]):
             self._options = self.call("run_opts")
         return self._options
 
-    def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[Any]:
+    def _submit_dryrun(self, app: AppDef, cfg: Cfg) -> AppDryRunInfo[Any]:
         number, text = self.call("dry_run", app, dict(cfg))
         return AppDryRunInfo(RemoteRequest(number, text), lambda request: request.text)
 
@@ -210,7 +210,7 @@ class RemoteScheduler(Scheduler[Mapping[str, CfgVal]]):
 
 
 class _BuildsWorkspaces(WorkspaceMixin[Any]):
-    def build_workspaces(self, roles: Sequence[Role], cfg: Mapping[str, CfgVal]) -> None:
+    def build_workspaces(self, roles: Sequence[Role], cfg: Cfg) -> None:
         remote: Any = self
         built = remote.call("build", AppDef("", [*roles]), dict(cfg))
         for role, made in zip(roles, built.roles, strict=True):

@@ -9,7 +9,7 @@ import builtins
 import logging
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -19,7 +19,7 @@ from typing import Any, get_args, get_origin
 from ...specs.errors import AppDefError, JobNotFoundError, LogUnreadableError, UnknownReplicaError
 from ...specs.from_torchx import from_torchx
 from ...specs.roles import AppDef, AppDryRunInfo, Role
-from ...specs.run_options import CfgVal, runopts
+from ...specs.run_options import Cfg, runopts
 from ...specs.status import AppState, is_terminal
 from ..api import Scheduler
 from ..shared.replicas import pick_replica
@@ -36,7 +36,7 @@ NEW_JOB_S = 30.0
 _SCALARS = (str, int, float, bool)
 
 
-class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
+class TorchXScheduler(Scheduler[Cfg]):
     """Calls a scheduler of TorchX's classes, and converts its answers.
 
     Args:
@@ -70,7 +70,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
             self._options = options_from_torchx(self._plugin.run_opts(), self.backend)
         return self._options
 
-    def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[Any]:
+    def _submit_dryrun(self, app: AppDef, cfg: Cfg) -> AppDryRunInfo[Any]:
         converter = ToTorchX()
         info = self._plugin.submit_dryrun(converter.app(app), given_options(cfg, self.run_opts()))
         info._scheduler = self.backend
@@ -85,13 +85,13 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
             self._names[app_id] = app.name
         return app_id
 
-    def _pre_build_validate(self, app: AppDef, scheduler: str, cfg: Mapping[str, CfgVal]) -> None:
+    def _pre_build_validate(self, app: AppDef, scheduler: str, cfg: Cfg) -> None:
         self._check("_pre_build_validate", app, scheduler, cfg)
 
-    def _validate(self, app: AppDef, scheduler: str, cfg: Mapping[str, CfgVal]) -> None:
+    def _validate(self, app: AppDef, scheduler: str, cfg: Cfg) -> None:
         self._check("_validate", app, scheduler, cfg)
 
-    def _check(self, method: str, app: AppDef, scheduler: str, cfg: Mapping[str, CfgVal]) -> None:
+    def _check(self, method: str, app: AppDef, scheduler: str, cfg: Cfg) -> None:
         check = getattr(self._plugin, method, None)
         if check is None:
             return  # an older TorchX has not all of them
@@ -117,7 +117,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
         described.name = self._names.get(app_id, "")
         return described
 
-    def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
+    def list(self, cfg: Cfg | None = None) -> builtins.list[ListAppResponse]:
         """Return every app that the plugin lists, and those that were just launched from here."""
         rows = [row_from_torchx(row) for row in self._plugin.list(*([] if cfg is None else [cfg])) or []]
         listed = {row.app_id for row in rows}
@@ -223,7 +223,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
         self.run_opts()
         return [Finding("ok", f"TorchX's {type(self._plugin).__name__}, from {self.found.origin}")]
 
-    def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
+    def preflight(self, app: AppDef, cfg: Cfg) -> builtins.list[Finding]:
         """List what of an app the installed TorchX has no field for."""
         converter = ToTorchX()
         converter.app(app)
@@ -233,7 +233,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
 class TorchXWorkspaceScheduler(WorkspaceMixin[Any], TorchXScheduler):
     """Lets the plugin build the workspaces of roles; its run options already have those of its workspaces."""
 
-    def build_workspaces(self, roles: Sequence[Role], cfg: Mapping[str, CfgVal]) -> None:
+    def build_workspaces(self, roles: Sequence[Role], cfg: Cfg) -> None:
         """Let the plugin build each role's workspace."""
         converter = ToTorchX()
         built = [converter.role(role) for role in roles]
@@ -300,7 +300,7 @@ def _option_type(kind: Any) -> Any:
     return kind if kind in _SCALARS else str
 
 
-def given_options(cfg: Mapping[str, CfgVal], options: runopts) -> dict[str, Any]:
+def given_options(cfg: Cfg, options: runopts) -> dict[str, Any]:
     """Return the resolved run options without those that have neither value nor default: the plugin has its own."""
     declared = dict(options)
     return {

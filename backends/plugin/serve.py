@@ -11,10 +11,11 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
 
+from ...base.validation import JsonObject
 from ...guest.framing import receive, send
 from ...specs.errors import BackendUnavailableError
 from ...specs.roles import AppDef
-from ...specs.run_options import CfgVal
+from ...specs.run_options import Cfg
 from ..abilities import ABILITIES
 from ..api import Scheduler
 from ..workspace import WorkspaceMixin
@@ -40,7 +41,7 @@ class _Server:
         self._host = Host()
         self._streams: dict[int, LogStream] = {}
 
-    def take(self, request: dict[str, Any]) -> None:
+    def take(self, request: JsonObject) -> None:
         number = request["id"]
         stream = self._streams.get(number)
         if "room" in request:
@@ -61,17 +62,17 @@ class _Server:
     def _in_thread(self, work: Callable[..., object], *arguments: Any) -> None:
         threading.Thread(target=work, args=arguments, daemon=True).start()
 
-    def _answer(self, request: dict[str, Any]) -> None:
+    def _answer(self, request: JsonObject) -> None:
         name = request["call"]
         try:
-            answer: dict[str, Any] = {"value": encode(self._host.call(name, request["arguments"]))}
+            answer: JsonObject = {"value": encode(self._host.call(name, request["arguments"]))}
         except BaseException as error:  # SystemExit too
             answer = {"error": self._host.describe_error(name, error)}
         self._send({"id": request["id"], **answer})
 
-    def _send_lines(self, request: dict[str, Any], stream: LogStream) -> None:
+    def _send_lines(self, request: JsonObject, stream: LogStream) -> None:
         name, number = request["stream"], request["id"]
-        answer: dict[str, Any] = {"value": None}
+        answer: JsonObject = {"value": None}
         try:
             stream.start(*self._host.sources(name, request["arguments"]))
             self._send({"id": number, "lines": []})
@@ -82,7 +83,7 @@ class _Server:
         del self._streams[number]
         self._send({"id": number, **answer})
 
-    def _send(self, message: dict[str, Any]) -> None:
+    def _send(self, message: JsonObject) -> None:
         with self._writing, suppress(BrokenPipeError):
             send(self._channel, message)
 
@@ -125,7 +126,7 @@ class Host:
         once = bool(getattr(made, "runs_once_per_node", False))
         return Opened(made.capabilities, made.context, made.takes_contexts, once, builds, sorted(overridden))
 
-    def dry_run(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> tuple[int, str]:
+    def dry_run(self, app: AppDef, cfg: Cfg) -> tuple[int, str]:
         """Make a request and keep it; return its number and text."""
         info = self._scheduler.submit_dryrun(app, cfg)
         number = next(self._numbers)
@@ -133,18 +134,18 @@ class Host:
         self._requests.pop(number - _MAX_REQUESTS, None)
         return number, str(info)
 
-    def launch(self, number: int, app: AppDef, cfg: Mapping[str, CfgVal]) -> str:
+    def launch(self, number: int, app: AppDef, cfg: Cfg) -> str:
         """Launch the request of a dry run, or make it again if an earlier process made it."""
         info = self._requests.pop(number, None) or self._scheduler.submit_dryrun(app, cfg)
         info.app, info.cfg = app, cfg
         return str(self._scheduler.schedule(info))
 
-    def build(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDef:
+    def build(self, app: AppDef, cfg: Cfg) -> AppDef:
         """Build the workspaces of the roles of an app; return it."""
         self._scheduler.build_workspaces(app.roles, cfg)
         return app
 
-    def describe_error(self, name: str, error: BaseException) -> dict[str, Any]:
+    def describe_error(self, name: str, error: BaseException) -> JsonObject:
         """Describe an error, and what the scheduler can do since then: it loses an output that it refused."""
         is_plain = isinstance(error, (ValueError, NotImplementedError)) and not self._is_for_torchx
         described = encode_error(error if is_plain else plugin_error(self._name, METHODS[name], error))

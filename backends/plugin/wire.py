@@ -19,6 +19,7 @@ import msgspec
 
 from ...base.errors import TorchXTuiError, describe_error
 from ...base.typed_data import convert
+from ...base.validation import JsonObject
 from ...logs.source.stream import Cursor, LogStream  # noqa: F401
 from ...specs import errors
 from ...specs.errors import InvalidRunConfigException, SchedulerError
@@ -204,7 +205,7 @@ def plugin_error(name: str, action: str, error: BaseException) -> TorchXTuiError
     return made
 
 
-def encode_error(error: BaseException) -> dict[str, Any]:
+def encode_error(error: BaseException) -> JsonObject:
     """Convert an error; its traceback is for the log file."""
     attributes = {name: value for name, value in vars(error).items() if type(value) in (str, int, float, bool)}
     trace = "".join(traceback.format_exception(error))[-_MAX_TRACEBACK_SIZE:]
