@@ -18,7 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..base.files import SOURCE, is_file, is_folder, is_missing, read_file
+from ..base.files import is_file, is_folder, is_missing, read_file
 from ..base.modules import module_path
 from ..base.trust import owner_of
 from ..guest.packages import Report, component_packages, module_path_of, project_interpreter
@@ -30,7 +30,7 @@ from .python_script import MODULE, is_python_name
 from .sbatch_script import SUFFIX, is_script
 from .script_source import script_docstring
 from .scripts import describe_script, is_script_name, script_path
-from .source import Definition, SourceFile, parameters_of, read_source
+from .source import Definition, SourceFile, parameters_of, read_bytes, read_source
 
 if TYPE_CHECKING:
     from ..guest.interpreter import Interpreter
@@ -159,11 +159,7 @@ def get_builtin_source(name: str) -> str:
         ComponentNotFoundException: There is no component of the name.
         ComponentLoadError: Its file cannot be read.
     """
-    path = find(name).path
-    try:
-        return read_file(path, SOURCE).decode("utf-8-sig", "replace")
-    except OSError as error:
-        raise ComponentLoadError(str(path), None, error.strerror or str(error)) from error
+    return read_bytes(find(name).path).decode("utf-8-sig", "replace")
 
 
 def builtins() -> tuple[Component, ...]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from cachetools import TTLCache, cached
 
-from ..base.files import current_folder, is_folder, is_missing
+from ..base.files import current_folder
 from ..base.modules import SearchPath, module_path
 from ..guest.interpreter import choose_job_interpreters
 from ..guest.packages import module_path_of, project_interpreter
@@ -29,6 +29,7 @@ from .image import DEFAULT_IMAGE
 from .model import ComponentDoc, LinterMessage, Parameter, ValueType
 from .script_arguments import ScriptArgument, command_words
 from .script_source import ScriptSource, read_script_source
+from .source import existing_file
 from .values import Texts, parameters_by_name, parse_value, to_text
 
 SUFFIX = ".py"
@@ -95,9 +96,7 @@ def _place(name: str) -> _Place:
             )
         return _Place(path, None, module)
     script = Path(name).expanduser()
-    path = script.absolute()
-    if is_folder(path) or is_missing(path):
-        raise ComponentNotFoundException(f"{name}: there is no file {path}")
+    path = existing_file(name)
     # Python and torchrun take a name that begins with a dash for an option.
     return _Place(path, f"./{script}" if str(script).startswith("-") else str(script), None)
 

@@ -11,10 +11,10 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from ..base.files import SOURCE, is_folder, is_missing, read_file
-from ..specs.errors import ComponentLoadError, ComponentNotFoundException
+from ..specs.errors import ComponentLoadError
 from ..specs.sbatch_options import DIRECTIVE, HET, OPTIONS, directive_lines, options_of, script_options
 from .shell_text import Read, ShellText
+from .source import existing_file, read_bytes
 
 SUFFIX = ".sbatch"
 """Files with this suffix are scripts; other files only if their name has a slash."""
@@ -204,13 +204,9 @@ def read_script(name: str) -> SbatchScript:
         ComponentNotFoundException: there is no such file.
         ComponentLoadError: it cannot be read, or is no script that sbatch takes.
     """
-    path = Path(name).expanduser().absolute()
-    if is_folder(path) or is_missing(path):
-        raise ComponentNotFoundException(f"{name}: there is no file {path}")
+    path = existing_file(name)
     try:
-        text = read_file(path, SOURCE).decode("utf-8-sig")
-    except OSError as error:
-        raise ComponentLoadError(str(path), None, error.strerror or str(error)) from error
+        text = read_bytes(path).decode("utf-8-sig")
     except ValueError as error:
         raise ComponentLoadError(str(path), None, "it is not UTF-8 text") from error
     if "\0" in text:

@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..base.files import SOURCE, read_file
+from ..base.files import SOURCE, is_folder, is_missing, read_file
 from ..base.modules import parse_source
-from ..specs.errors import ComponentLoadError
+from ..specs.errors import ComponentLoadError, ComponentNotFoundException
 from .docstrings import read_docstring
 from .model import REQUIRED, AnnotationError, Computed, Parameter, ParameterKind, ValueType, read_annotation
 
@@ -53,15 +53,10 @@ class SourceFile:
         """The values of the names that are assigned literals."""
         values: dict[str, Any] = {}
         for node in _top_level(self.tree):
-            if isinstance(node, ast.Assign):
-                targets, value = node.targets, node.value
-            elif isinstance(node, ast.AnnAssign) and node.value is not None:
-                targets, value = [node.target], node.value
-            else:
-                continue
-            for target in targets:
-                if isinstance(target, ast.Name):
-                    values[target.id] = _literal(value, {})
+            if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    if isinstance(target, ast.Name):
+                        values[target.id] = _literal(node.value, {})
         return {name: value for name, value in values.items() if not isinstance(value, Computed)}
 
     @cached_property
@@ -75,17 +70,31 @@ class SourceFile:
         return enums
 
 
+def existing_file(name: str) -> Path:
+    """Return the absolute path of a file that a user named. Raises ComponentNotFoundException where there is none."""
+    path = Path(name).expanduser().absolute()
+    if is_folder(path) or is_missing(path):
+        raise ComponentNotFoundException(f"{name}: there is no file {path}")
+    return path
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a component's file. Raises ComponentLoadError where it cannot be read."""
+    try:
+        return read_file(path, SOURCE)
+    except OSError as error:
+        raise ComponentLoadError(str(path), None, error.strerror or str(error)) from error
+
+
 def read_source(path: Path) -> SourceFile:
     """Parse a file.
 
     Raises:
         ComponentLoadError: It cannot be read, or is not Python; the message has the line.
     """
+    text = read_bytes(path)
     try:
-        text = read_file(path, SOURCE)
         return SourceFile(path, parse_source(text, path))
-    except OSError as error:
-        raise ComponentLoadError(str(path), None, error.strerror or str(error)) from error
     except SyntaxError as error:
         raise ComponentLoadError(str(path), error.lineno, f"syntax error: {error.msg}") from error
     except ValueError as error:
@@ -210,15 +219,12 @@ def _literal(node: ast.expr, constants: dict[str, Any]) -> Any:
         return Computed(ast.unparse(node))
 
 
-def _top_level(tree: ast.Module) -> list[ast.stmt]:
-    statements: list[ast.stmt] = []
-    waiting = list(tree.body)
+def _top_level(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Yield the statements outside of functions and classes, in order."""
+    waiting: list[ast.AST] = tree.body[::-1]
     while waiting:
-        node = waiting.pop(0)
-        statements.append(node)
-        if isinstance(node, (ast.If, ast.Try, ast.With, ast.For, ast.While)):
-            inner = [*node.body, *getattr(node, "orelse", ())]
-            if isinstance(node, ast.Try):
-                inner += [line for handler in node.handlers for line in handler.body] + node.finalbody
-            waiting = inner + waiting
-    return statements
+        node = waiting.pop()
+        if isinstance(node, ast.stmt):
+            yield node
+        if not isinstance(node, (ast.expr, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            waiting += [*ast.iter_child_nodes(node)][::-1]

@@ -55,11 +55,7 @@ _EXAMPLE = "config.example.toml of the project has every setting"
 
 def launch_config_findings(settings: Settings, runner: Runner) -> Iterator[Finding]:
     """Check `.torchxconfig` and every profile; each mistake is reported once."""
-    seen: set[Finding] = set()
-    for finding in _launch_findings(settings, _run_options(runner)):
-        if finding not in seen:
-            seen.add(finding)
-            yield finding
+    yield from dict.fromkeys(_launch_findings(settings, _run_options(runner)))
 
 
 def _launch_findings(settings: Settings, options: dict[str, runopts]) -> Iterator[Finding]:
@@ -137,9 +133,8 @@ def _findings_of(defaults: LaunchDefaults, options: dict[str, runopts], schedule
             found.append(resolve(defaults, component=component, doc=describe(component)))
         except TorchXTuiError as error:
             yield Finding("warning", f"defaults for {component}: {error}")
-    faults = [fault for resolved in found for fault in resolved.faults]
-    others = [problem for resolved in found for problem in resolved.others]
-    yield from (Finding("warning", problem) for problem in dict.fromkeys([*faults, *others]))
+    for resolved in found:
+        yield from (Finding("warning", problem) for problem in resolved.problems)
 
 
 def notify_findings(settings: NotifySettings) -> Iterator[Finding]:
