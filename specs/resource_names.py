@@ -159,13 +159,24 @@ class RegisteredResource:
         name: the name to look it up by.
         group: where it is registered.
         origin: the module, or module and function, that makes it.
-        make: the factory; its result is a `Resource` of TorchX or of this package.
+        factory: makes it; its result is a `Resource` of TorchX or of this package.
     """
 
     name: str
     group: str
     origin: str
-    make: Callable[[], Any]
+    factory: Callable[[], Any]
+
+    def make(self) -> Any:
+        """Make it. Raises UnknownResourceError, which names it."""
+        try:
+            return self.factory()
+        except UnknownResourceError:
+            raise
+        except Exception as error:
+            raise UnknownResourceError(
+                f"The named resource {self.name} of {self.origin} could not be made: {_reason(error)}"
+            ) from error
 
 
 ResourceSource = Callable[[Callable[[str, str], object]], list[RegisteredResource]]
@@ -228,9 +239,7 @@ def _registered_by_module(module: str) -> list[RegisteredResource]:
     ]
     group = f"{NAMESPACE}.{NAMESPACE_PART}"
     return [
-        RegisteredResource(
-            factory._plugin_name, group, module, _reporting_failure(factory._plugin_name, module, factory)
-        )
+        RegisteredResource(factory._plugin_name, group, module, factory)
         for factory in factories
         if factory.__module__ == module
     ]
@@ -240,28 +249,9 @@ def _registered_by_entry_points() -> list[RegisteredResource]:
     from importlib.metadata import entry_points
 
     return [
-        RegisteredResource(
-            entry.name,
-            ENTRY_POINT_GROUP,
-            entry.value,
-            _reporting_failure(entry.name, entry.value, lambda entry=entry: entry.load()()),
-        )
+        RegisteredResource(entry.name, ENTRY_POINT_GROUP, entry.value, lambda entry=entry: entry.load()())
         for entry in entry_points(group=ENTRY_POINT_GROUP)
     ]
-
-
-def _reporting_failure(name: str, origin: str, make: Callable[[], Any]) -> Callable[[], Any]:
-    """Wrap a factory, so that its error names the resource that could not be made."""
-
-    def make_or_report() -> Any:
-        try:
-            return make()
-        except Exception as error:
-            raise UnknownResourceError(
-                f"The named resource {name} of {origin} could not be made: {_reason(error)}"
-            ) from error
-
-    return make_or_report
 
 
 named_resources = NamedResources()
