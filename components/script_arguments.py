@@ -50,32 +50,24 @@ class ScriptArgument(Parameter):
         Raises:
             ArgumentError: The text is no value of its type, or the script has no option for it.
         """
-        value = checked_value(self, text)
-        if self.type.kind == "bool":
-            return self._words_of_bool(value)
-        if self.repeats and self.type.kind == "int":
-            return [self.flag] * int(text)
-        if self.type.kind in ("list", "tuple"):
+        value, kind = checked_value(self, text), self.type.kind
+        if kind in ("list", "tuple"):
             items = split_list(text)
             if self.repeats:
                 return [word for item in items for word in self._option(item)]
             if self.style == "joined":
                 return [f"{self.flag}={','.join(items)}"]
             return [self.flag, *items] if self.flag else items
-        if not text and self.type.optional and self.type.kind != "str" and self.style != "override":
-            raise ArgumentError(self.name, "the script has no way to unset it: use a value")
-        return self._option(text)
-
-    def _words_of_bool(self, value: bool | None) -> list[str]:
-        if value is None:
-            raise ArgumentError(self.name, "the script has no way to unset it: use true or false")
-        if self.arity != 0:
-            return self._option(self.booleans[value])
-        if value:
-            return [self.flag]
-        if not self.off:
-            raise ArgumentError(self.name, f"no option of the script turns {self.flag} off")
-        return [self.off]
+        if value is None and self.style != "override":
+            choice = "true or false" if kind == "bool" else "a value"
+            raise ArgumentError(self.name, f"the script has no way to unset it: use {choice}")
+        if kind == "bool" and self.arity == 0:
+            if not value and not self.off:
+                raise ArgumentError(self.name, f"no option of the script turns {self.flag} off")
+            return [self.flag if value else self.off]
+        if self.repeats and kind == "int":
+            return [self.flag] * int(text)
+        return self._option(self.booleans[value] if kind == "bool" else text)
 
     def _option(self, text: str) -> list[str]:
         if self.style == "override":
