@@ -23,6 +23,7 @@ from ..backends.shared.secrets import mask_text
 from ..base.backoff import Backoff
 from ..base.errors import ConfigError
 from ..base.files import user_name
+from ..base.timeouts import AwaitedCall
 from ..logs.text.sanitize import plain
 
 if TYPE_CHECKING:
@@ -88,23 +89,16 @@ def deliver(
         tries: the maximum number of tries on each channel.
         deadline_s: seconds after which a channel that hangs is given up.
     """
-    sending = channels(settings)
-    results = dict.fromkeys(sending, f"no answer within {deadline_s:.0f} s")
     stop = threading.Event()
-
-    def send(name: str) -> None:
-        error = _try(sending[name], message, tries, stop)
-        if not stop.is_set():
-            results[name] = error
-
-    threads = [threading.Thread(target=send, args=(name,), name=name, daemon=True) for name in sending]
-    for thread in threads:
-        thread.start()
-    until = time.monotonic() + deadline_s
-    for thread in threads:
-        thread.join(max(0.0, until - time.monotonic()))
+    calls = {
+        name: AwaitedCall(partial(_try, send, message, tries, stop), name) for name, send in channels(settings).items()
+    }
+    late, until = f"no answer within {deadline_s:.0f} s", time.monotonic() + deadline_s
+    results = {
+        name: call.result() if call.wait(max(0.0, until - time.monotonic())) else late for name, call in calls.items()
+    }
     stop.set()
-    return dict(results)
+    return results
 
 
 def _try(send: Callable[[Message], None], message: Message, tries: int, stop: threading.Event) -> str:
