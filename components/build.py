@@ -21,7 +21,9 @@ from ..specs.roles import AppDef
 from ..specs.serialize import appdef_from_dict
 from .finder import Component, describe, find
 from .model import ComponentDoc
-from .scripts import build_script, is_script_name
+from .python_script import build_python, is_python_name
+from .sbatch import build_batch_script
+from .sbatch_script import is_batch_name
 from .values import Texts, parameters_by_name, parse_value
 
 if TYPE_CHECKING:
@@ -51,8 +53,10 @@ def build_app(
         UntrustedError: Its file, or the folder or repository of that, belongs to another user and is not trusted.
         TorchXTuiError: As for `describe`.
     """
-    if is_script_name(name):
-        return build_script(name, arguments)
+    if is_python_name(name):
+        return build_python(name, arguments)
+    if is_batch_name(name):
+        return build_batch_script(name, arguments)
     doc = describe(name)
     values = parse_arguments(doc, arguments)
     rest = next((values.pop(item.name, ()) for item in doc.parameters if item.kind == "var_positional"), ())

@@ -26,10 +26,10 @@ from ..specs.errors import ComponentLoadError, ComponentNotFoundException, Compo
 from .docstrings import first_sentence, read_docstring
 from .lint import lint_definition
 from .model import ComponentDoc, ComponentKind, ComponentSummary, Computed, Parameter
-from .python_script import MODULE, is_python_name
-from .sbatch_script import SUFFIX, is_script
+from .python_script import MODULE, describe_python, is_python_name, python_path
+from .sbatch import describe_batch_script
+from .sbatch_script import SUFFIX, is_batch_name, is_script, read_script
 from .script_source import script_docstring
-from .scripts import describe_script, is_script_name, script_path
 from .source import Definition, SourceFile, parameters_of, read_bytes, read_source
 
 if TYPE_CHECKING:
@@ -94,6 +94,11 @@ class Component:
         return [_complete_builtin_parameter(parameter) for parameter in parameters]
 
 
+def is_script_name(name: str) -> bool:
+    """Return whether a name is that of a script: ``train.py``, ``-m package.module``, ``train.sbatch``."""
+    return is_batch_name(name) or is_python_name(name)
+
+
 def find(name: str) -> Component:
     """Find the component of a name.
 
@@ -102,7 +107,8 @@ def find(name: str) -> Component:
         ComponentLoadError: Its file is not Python.
     """
     if is_script_name(name):
-        return Component(name, "script", script_path(name), "")
+        path = python_path(name) if is_python_name(name) else read_script(name).path
+        return Component(name, "script", path, "")
     component = _find_in_file_or_module(name) if ":" in name else _find_registered(name)
     if component is None:
         known = [candidate.name for candidate in (*builtins(), *plugins())]
@@ -136,7 +142,7 @@ def read_component(name: str) -> ComponentDoc:
         ComponentLoadError: Its file is not Python.
     """
     if is_script_name(name):
-        return describe_script(name)
+        return describe_python(name) if is_python_name(name) else describe_batch_script(name)
     component = find(name)
     docstring = read_docstring(ast.get_docstring(component.definition, clean=False))
     return ComponentDoc(
@@ -307,7 +313,7 @@ def summary(component: Component) -> ComponentSummary:
     if component.kind == "script" and is_python_name(component.name):
         return ComponentSummary(component.name, "script", component.path, 1, _docstring_of(component.path))
     if component.kind == "script":
-        doc = describe_script(component.name)
+        doc = describe_batch_script(component.name)
         return ComponentSummary(component.name, "script", component.path, doc.line, doc.summary)
     node = component.definition
     faults = [fault for fault in lint_definition(component.source, node) if fault.severity == "error"]

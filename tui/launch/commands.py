@@ -51,7 +51,7 @@ def run_command(
     """
     from ...backends.shared.secrets import mask_args, mask_data, mask_text
     from ...components.command_line import to_command_line
-    from ...components.scripts import is_script_name
+    from ...components.finder import is_script_name
     from ...specs.handles import split_context
     from ...specs.run_options import format_cfg
 

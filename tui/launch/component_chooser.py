@@ -17,9 +17,8 @@ from textual.message import Message
 from ...base.errors import describe_error
 from ...base.trust import UntrustedError, trust_folder
 from ...components.build import check_trusted
-from ...components.finder import component_key, find, read_component
+from ...components.finder import component_key, find, is_script_name, read_component
 from ...components.model import ComponentSummary
-from ...components.scripts import is_script_name
 from ...specs.status import AppState
 from ..dashboard import OnDashboard
 from ..format import count

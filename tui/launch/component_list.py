@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...base.errors import describe_error
-from ...components.finder import component_key, each_listed, listed_by_key, name_here
+from ...components.finder import component_key, each_listed, is_script_name, listed_by_key, name_here
 from ...components.model import ComponentSummary
-from ...components.scripts import is_script_name
 from ...specs.errors import ComponentNotFoundException
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from textual.message import Message
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
+from ...components.finder import is_script_name
 from ...components.model import ComponentSummary
-from ...components.scripts import is_script_name
 from ...logs.text.sanitize import plain
 from ..format import age, cut
 from ..ui.fuzzy import fuzzy_match
