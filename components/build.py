@@ -125,15 +125,11 @@ def _build_in_worker(
     from ..guest.pool import pool
     from ..guest.worker import RemoteError, WorkerError
 
-    path = str(component.path)
+    path, installed = str(component.path), bool(component.module)
     root, module = _import_root_and_name(component)
     described = {
-        "path": path,
-        "function": component.function,
-        "module": module,
-        "root": root,
-        "installed": bool(component.module),
-    }
+        "path": path, "function": component.function, "module": module, "root": root, "installed": installed,
+    }  # fmt: skip
     tick = _reporting_slowness(check, report)
     try:
         return appdef_from_dict(pool.build(_choose_interpreter(component), described, given, tick))

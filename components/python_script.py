@@ -104,15 +104,11 @@ def _place(name: str) -> _Place:
 def _module_file(module: str) -> Path | None:
     """Return the file that `python -m` runs for a module: of the current folder, else of the project's environment."""
     folder = current_folder()
-    here = SearchPath((str(folder),)) if folder else SearchPath(())
+    here = SearchPath((str(folder),) if folder else ())
     interpreter = project_interpreter()
-    for name in (f"{module}.__main__", module):
-        found = module_path(name, here)
-        if found is None and interpreter is not None:
-            found = module_path_of(interpreter, name)
-        if found is not None:
-            return found
-    return None
+    names = (f"{module}.__main__", module)
+    found = (module_path(name, here) or (interpreter and module_path_of(interpreter, name)) for name in names)
+    return next(filter(None, found), None)
 
 
 def read_python(name: str) -> tuple[Path, ScriptSource]:
@@ -240,14 +236,12 @@ def _run(name: str, words: Sequence[str], values: Mapping[str, Any]) -> AppDef:
     from . import dist, utils
 
     place = _place(name)
-    common = {key: values[key] for key in ("cpu", "gpu", "memMB", "h", "image")}
-    common |= {"script": place.script, "m": place.module, "name": _job_name(place)}
+    common = {key: values[key] for key in ("cpu", "gpu", "memMB", "image")}
+    common |= {"script": place.script, "m": place.module, "name": _job_name(place), "h": values["h"] or None}
     if values["h"]:
         from ..guest.resources import load_named_resources
 
         load_named_resources()
-    else:
-        common["h"] = None
     if values["launcher"] == TORCHRUN:
         return dist.torchrun(*words, **common, j=f"{values['nnodes']}x{values['nproc_per_node']}")
     return utils.python(*words, **common, num_replicas=values["num_replicas"])

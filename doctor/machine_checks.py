@@ -57,7 +57,12 @@ def terminal_findings(environ: Mapping[str, str] | None = None) -> Iterator[Find
         yield Finding(
             "warning", f"the locale's encoding is {encoding}", "`export LC_ALL=C.UTF-8`, or start with --ascii"
         )
-    yield from _multiplexer(environ)
+    if environ.get("TMUX"):
+        yield from _tmux()
+    elif environ.get("TERM", "").startswith("screen"):
+        yield Finding("ok", "GNU screen passes copies (OSC 52) to the outer terminal")
+    elif environ.get("TERM", "dumb") != "dumb":
+        yield Finding("ok", "copies go to the terminal's clipboard (OSC 52), if the terminal allows it")
 
 
 def _colors(environ: Mapping[str, str]) -> Finding:
@@ -73,15 +78,6 @@ def _colors(environ: Mapping[str, str]) -> Finding:
         advice = "`export COLORTERM=truecolor` where the terminal has them all"
         return Finding("ok", f"TERM is {term}: 256 colours", advice)
     return Finding("ok", f"TERM is {term}: the terminal's own 16 colours")
-
-
-def _multiplexer(environ: Mapping[str, str]) -> Iterator[Finding]:
-    if environ.get("TMUX"):
-        yield from _tmux()
-    elif environ.get("TERM", "").startswith("screen"):
-        yield Finding("ok", "GNU screen passes copies (OSC 52) to the outer terminal")
-    elif environ.get("TERM", "dumb") != "dumb":
-        yield Finding("ok", "copies go to the terminal's clipboard (OSC 52), if the terminal allows it")
 
 
 def _tmux() -> Iterator[Finding]:
@@ -137,10 +133,9 @@ def _folder(what: str, folder: Path, variable: str) -> Iterator[Finding]:
     words = f"{what}: {folder}, {free / 1e9:.1f} GB free{f', on {kind}' if kind else ''}"
     if not writable:
         yield Finding("error", f"{what}: {existing} cannot be written", advice)
-    elif free < _NO_SPACE:
-        yield Finding("error", words, f"make room: `torchx-tui prune` removes finished jobs; or {advice}")
     elif free < _LITTLE_SPACE:
-        yield Finding("warning", words, f"make room: `torchx-tui prune` removes finished jobs; or {advice}")
+        level = "error" if free < _NO_SPACE else "warning"
+        yield Finding(level, words, f"make room: `torchx-tui prune` removes finished jobs; or {advice}")
     elif kind and what == "caches":
         yield Finding("warning", words, f"a network file system is slow for logs: {advice} on this machine")
     else:

@@ -410,13 +410,11 @@ def check_profile(name: str, settings: Settings) -> None:
 
 def _check_keys(keys: Mapping[str, str], path: Path) -> dict[str, str]:
     """Check the keys and return them without spaces; the dashboard checks the names."""
-    checked = {}
-    for name, text in keys.items():
-        parts = [part.strip() for part in text.split(",")]
-        if not all(_KEY.fullmatch(part) for part in parts):
+    checked = {name: ",".join(map(str.strip, text.split(","))) for name, text in keys.items()}
+    for name, text in checked.items():
+        if not all(map(_KEY.fullmatch, text.split(","))):
             allowed = "write keys as n, N, f5, ctrl+n or slash, separated by commas"
-            raise ConfigError(f'{path}: keys: {name} = "{text}": {allowed}')
-        checked[name] = ",".join(parts)
+            raise ConfigError(f'{path}: keys: {name} = "{keys[name]}": {allowed}')
     return checked
 
 
