@@ -28,6 +28,7 @@ from .values import Texts, parameters_by_name, parse_value
 
 if TYPE_CHECKING:
     from ..guest.interpreter import Interpreter
+    from ..guest.worker import Tick
 
 _MAX_PRINTED = 200  # characters of the last line printed
 
@@ -35,7 +36,7 @@ _MAX_PRINTED = 200  # characters of the last line printed
 def build_app(
     name: str,
     arguments: Texts,
-    check: Callable[[], object] = lambda: None,
+    check: Tick = lambda: None,
     report: Callable[[str], object] = lambda text: None,
 ) -> AppDef:
     """Run a component with arguments and return its AppDef.
@@ -118,7 +119,7 @@ def _build_in_worker(
     component: Component,
     line: int,
     given: JsonObject,
-    check: Callable[[], object],
+    check: Tick,
     report: Callable[[str], object],
 ) -> AppDef:
     # Builtins, which most launches are, need none of it.
@@ -141,7 +142,7 @@ def _build_in_worker(
         raise ComponentLoadError(path, line, str(error)) from error
 
 
-def _reporting_slowness(check: Callable[[], object], report: Callable[[str], object]) -> Callable[[], object]:
+def _reporting_slowness(check: Tick, report: Callable[[str], object]) -> Tick:
     slow_s = guest_settings().slow_s
     slow_at = time.monotonic() + slow_s
 

@@ -8,12 +8,13 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from .. import __version__
 from ..backends.types import Finding
 from ..base.files import NoHomeError, cache_folder, path_exists, state_folder
+from . import Findings
 
 SMALLEST = (80, 24)
 # tmux waits this long for the rest of a key that begins with an escape.
@@ -23,12 +24,12 @@ _LITTLE_SPACE, _NO_SPACE = 1e9, 50e6
 _NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "afs", "9p", "fuse.ssh")
 
 
-def program_findings() -> Iterator[Finding]:
+def program_findings() -> Findings:
     """Yield the versions."""
     yield Finding("ok", f"torchx-tui {__version__}, Python {platform.python_version()} ({sys.executable})")
 
 
-def terminal_findings(environ: Mapping[str, str] | None = None) -> Iterator[Finding]:
+def terminal_findings(environ: Mapping[str, str] | None = None) -> Findings:
     """Yield what limits the dashboard in this terminal.
 
     Args:
@@ -80,7 +81,7 @@ def _colors(environ: Mapping[str, str]) -> Finding:
     return Finding("ok", f"TERM is {term}: the terminal's own 16 colours")
 
 
-def _tmux() -> Iterator[Finding]:
+def _tmux() -> Findings:
     settings = {name: _tmux_setting(name) for name in ("set-clipboard", "allow-passthrough", "escape-time")}
     if settings["set-clipboard"] == "off" and settings["allow-passthrough"] in ("off", ""):
         yield Finding("warning", "tmux does not pass copies (OSC 52) to the terminal", "`tmux set -g set-clipboard on`")
@@ -107,7 +108,7 @@ def _tmux_setting(name: str) -> str:
     return answer.stdout.strip()
 
 
-def folder_findings() -> Iterator[Finding]:
+def folder_findings() -> Findings:
     """Yield whether the state and cache folders can be written."""
     for what, folder, variable in (
         ("state", state_folder, "XDG_STATE_HOME"),
@@ -119,7 +120,7 @@ def folder_findings() -> Iterator[Finding]:
             yield Finding("error", f"{what}: {error}")
 
 
-def _folder(what: str, folder: Path, variable: str) -> Iterator[Finding]:
+def _folder(what: str, folder: Path, variable: str) -> Findings:
     existing = next((path for path in (folder, *folder.parents) if path_exists(path)), folder)
     advice = f"set {variable} to a folder elsewhere"
     try:

@@ -35,6 +35,8 @@ _log = logging.getLogger(__name__)
 _ROOT = Path(__file__).resolve().parents[1]
 # Libraries that the package needs, passed on to interpreters that lack them.
 _LIBRARIES = ("yaml", "docstring_parser", "cachetools")
+Tick = Callable[[], object]
+"""Is called while a caller waits for an answer; cancels the call by raising."""
 TICK_S = 0.1
 """How often a caller is asked whether it still wants the answer."""
 START_TIMEOUT_S = 20.0
@@ -105,7 +107,7 @@ class Worker:
         adopt: bool = True,
         memory_gigabytes: float = 0.0,
         idle_s: float | None = None,
-        tick: Callable[[], object] = lambda: None,
+        tick: Tick = lambda: None,
     ) -> None:
         if fault := interpreter.fault():
             raise WorkerError(fault)
@@ -156,9 +158,7 @@ class Worker:
         """Whether it answers further calls."""
         return not self._ended and not self._is_retired
 
-    def call(
-        self, name: str, arguments: Sequence[Any], timeout_s: float, tick: Callable[[], object] = lambda: None
-    ) -> Any:
+    def call(self, name: str, arguments: Sequence[Any], timeout_s: float, tick: Tick = lambda: None) -> Any:
         """Call a function; return its value.
 
         A worker whose call times out or is cancelled ends, as soon as its other calls have returned.
@@ -217,7 +217,7 @@ class Worker:
                 raise WorkerTimeoutError(str(error)) from error
         return call
 
-    def _wait(self, call: _Call, timeout_s: float, tick: Callable[[], object] = lambda: None, late: str = "") -> Any:
+    def _wait(self, call: _Call, timeout_s: float, tick: Tick = lambda: None, late: str = "") -> Any:
         deadline = time.monotonic() + timeout_s
         answer: Any = _NO_ANSWER
         try:

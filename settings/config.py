@@ -18,6 +18,7 @@ from .choices import FRAMES_PER_SECOND, FRAMES_WORDS, NotifyEvent, ThemeName
 
 CONFIG_VARIABLE = "TORCHX_TUI_CONFIG"
 _MAX_NUMBER = 1_000_000_000
+Texts = tuple[str, ...]
 
 
 # A letter, a named key, or one with modifiers, as Textual writes them: `n`, `ctrl+n`, `f5`, `slash`, `/`.
@@ -60,7 +61,7 @@ class DockerSettings:
 class KubernetesSettings:
     """The table ``[kubernetes]``: Volcano jobs of API servers."""
 
-    contexts: tuple[str, ...] = ()
+    contexts: Texts = ()
     """Contexts of the kubeconfig to show, each as a backend of its own; empty means the current context."""
 
     namespace: str = ""
@@ -111,7 +112,7 @@ class WatchSettings:
 class LaunchSettings:
     """The table ``[launch]``: where components come from, and how many jobs a launch may make."""
 
-    component_folders: tuple[str, ...] = ()
+    component_folders: Texts = ()
     """Folders whose ``*.py`` files are searched for components, beside the current one."""
 
     most_of_a_sweep: int = _at_least(1, 64)
@@ -159,7 +160,7 @@ class Profile:
 class LogSettings:
     """The table ``[logs]``: reading logs."""
 
-    error_patterns: tuple[str, ...] = ()
+    error_patterns: Texts = ()
     """Regular expressions of further error lines."""
 
     spool_megabytes_per_job: int = _at_least(1, 512)
@@ -173,13 +174,13 @@ class LogSettings:
 class MetricsSettings:
     """The table ``[metrics]``: named values in logs."""
 
-    names: tuple[str, ...] = ()
+    names: Texts = ()
     """Names of further values that are metrics."""
 
-    denied: tuple[str, ...] = ()
+    denied: Texts = ()
     """Names of values that are not metrics."""
 
-    patterns: tuple[str, ...] = ()
+    patterns: Texts = ()
     """Regular expressions for lines of other forms; named groups are values, and ``step``, ``total``, ``epoch``."""
 
 
@@ -190,7 +191,7 @@ class NotifySettings:
     events: tuple[NotifyEvent, ...] = ("end", "stall")
     """Events to send: ``end``, ``failure``, ``stall``, ``first_step``; `run --notify` sends all."""
 
-    command: tuple[str, ...] = ()
+    command: Texts = ()
     """A program and its arguments; it gets JSON on stdin."""
 
     webhook: str = ""
@@ -236,7 +237,7 @@ class Settings:
     frames_per_second: int = 0
     """The maximum number of screen updates per second, 30 to 240; 0 chooses 30 over SSH, else 60."""
 
-    secret_names: tuple[str, ...] = ("*TOKEN*", "*SECRET*", "*PASSWORD*", "*KEY*")
+    secret_names: Texts = ("*TOKEN*", "*SECRET*", "*PASSWORD*", "*KEY*")
     """Names of variables, parameters and arguments whose values are masked on screen, in copies and in the log file."""
 
     local: LocalSettings = LocalSettings()
@@ -375,7 +376,7 @@ def _decode(data: Mapping[str, Any], path: Path) -> Settings:
     return dataclasses.replace(settings, keys=_check_keys(settings.keys, path))
 
 
-def _valid_values(where: str) -> tuple[str, ...]:
+def _valid_values(where: str) -> Texts:
     """Return the valid values of a setting such as ``notify.events[...]``; empty if they are not a few names."""
     kind: Any = Settings
     for name in re.sub(r"\[.*?\]", "", where).split("."):
