@@ -11,6 +11,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from email.message import EmailMessage
 from functools import partial
 from typing import TYPE_CHECKING
@@ -141,8 +142,9 @@ def variables(text: str) -> Iterator[str]:
 
 
 def _run(settings: NotifySettings, message: Message) -> None:
-    facts = {f"TORCHX_TUI_{name.upper()}": str(value) for name, value in message.facts().items() if name != "lines"}
-    _run_program(list(settings.command), json.dumps(message.facts()).encode(), {**os.environ, **facts})
+    facts = asdict(message)
+    environ = {f"TORCHX_TUI_{name.upper()}": str(value) for name, value in facts.items() if name != "lines"}
+    _run_program(list(settings.command), json.dumps(facts).encode(), {**os.environ, **environ})
 
 
 def _run_program(argv: list[str], stdin: bytes, env: Mapping[str, str] | None = None) -> None:
@@ -168,7 +170,7 @@ def webhook_body(host: str, message: Message) -> dict[str, object]:
         return {"text": text}
     if host.endswith(("discord.com", "discordapp.com")):
         return {"content": message.text()[:1900], "allowed_mentions": {"parse": []}}
-    return {**message.facts(), "text": message.text()}
+    return {**asdict(message), "text": message.text()}
 
 
 def _post(settings: NotifySettings, message: Message) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..backends.shared.secrets import mask_text
-from ..base.validation import JsonObject
 from ..diagnosis.failure.explain import explain_job
 from ..diagnosis.progress.reader import last_written
 from ..logs.lines.blocks import followed
@@ -62,10 +61,6 @@ class Message:
     def text(self) -> str:
         """Return the message as text."""
         return "\n".join([f"{self.title()}: {self.sentence}", self.handle, *(["", *self.lines] if self.lines else [])])
-
-    def facts(self) -> JsonObject:
-        """Return the message as plain data."""
-        return asdict(self)
 
 
 def compose(runner: Runner, handle: str, event: str, sentence: str = "") -> Message | None:
