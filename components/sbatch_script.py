@@ -262,26 +262,24 @@ def lines_with_changes(text: str, changed: Mapping[str, str]) -> list[ScriptLine
         text: the script.
         changed: the texts of the changed options, arguments and variables, by name.
     """
-    lines, left, shell = text.splitlines(), dict(changed), ShellText(text)
+    shell = ShellText(text)
     directives = dict(directive_lines(text))
-    given: dict[int, list[str]] = {}
     # Of several lines with an option the last one counts.
-    for number, words in sorted(directives.items(), reverse=True):
-        for key in [key for key in options_of(words) if key in left]:
-            given.setdefault(number, []).append(f"{key}={left.pop(key)}")
-    for name in [name for name in left if name not in OPTIONS]:
-        value = left.pop(name)
+    places = {key: number for number, words in directives.items() for key in options_of(words)}
+    for name in changed.keys() - places.keys() - OPTIONS.keys():
         # A positional argument that the script gives no name is called after its number.
         word = name.removeprefix("arg") if name.removeprefix("arg").isdecimal() else name
         starts = [read.start for read in shell.reads if read.name == word]
         if assigned := re.search(rf"(?:^|(?<=[\s;])){re.escape(word)}=", shell.code, re.MULTILINE):
             starts.append(assigned.start())
-        place = shell.line_of(min(starts)) if starts else None
-        if place is not None:
-            given.setdefault(place, []).append(f"{name}={value}")
-    made = [ScriptLine(number, line, tuple(given.get(number, ()))) for number, line in enumerate(lines, 1)]
+        places[name] = shell.line_of(min(starts)) if starts else -1
+    given: dict[int, list[str]] = {}
+    for name, value in changed.items():
+        given.setdefault(places.get(name, 0), []).append(f"{name}={value}")
+    lines = enumerate(text.splitlines(), 1)
+    made = [ScriptLine(number, line, tuple(given.get(number, ()))) for number, line in lines]
     last = max(directives, default=1)
-    return [*made[:last], *(ScriptLine(0, "", (f"{name}={value}",)) for name, value in left.items()), *made[last:]]
+    return [*made[:last], *(ScriptLine(0, "", (added,)) for added in given.get(0, ())), *made[last:]]
 
 
 def _value_of(read: Read, name: str) -> ScriptValue:
