@@ -80,15 +80,10 @@ def interpreter_of(component: Component) -> Interpreter | None:
     """Choose the interpreter that runs a component; None for a builtin, and for a script, which is only read."""
     if component.kind in ("builtin", "script"):
         return None
-    return _choose_interpreter(component)
-
-
-def _choose_interpreter(component: Component) -> Interpreter:
     from ..guest.interpreter import choose_interpreter
 
-    if component.interpreter is not None:
-        return component.interpreter
-    return choose_interpreter(None if component.module else component.path, guest_settings().python)
+    chosen = component.interpreter
+    return chosen or choose_interpreter(None if component.module else component.path, guest_settings().python)
 
 
 def parse_arguments(doc: ComponentDoc, arguments: Texts) -> dict[str, Any]:
@@ -131,9 +126,11 @@ def _build_in_worker(
     described = {
         "path": path, "function": component.function, "module": module, "root": root, "installed": installed,
     }  # fmt: skip
+    interpreter = interpreter_of(component)
+    assert interpreter is not None
     tick = _reporting_slowness(check, report)
     try:
-        return appdef_from_dict(pool.build(_choose_interpreter(component), described, given, tick))
+        return appdef_from_dict(pool.build(interpreter, described, given, tick))
     except RemoteError as raised:
         raise _component_error(raised.error, raised.output, path, line) from raised
     except WorkerError as error:

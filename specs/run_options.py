@@ -267,17 +267,16 @@ class runopts:  # noqa: N801 - TorchX's name
     def __repr__(self) -> str:
         required = [(key, opt) for key, opt in self._opts.items() if opt.is_required]
         optional = [(key, opt) for key, opt in self._opts.items() if not opt.is_required]
-        usage = [f"{key}={key.upper()}" for key, _ in required]
-        usage += [f"[{key}={key.upper()}]" for key, _ in optional]
-        lines = ["    usage:", f"        {','.join(usage)}"]
-        for title, group in (("required", required), ("optional", optional)):
+        usage, lines = [], []
+        for title, form, group in (("required", "{}={}", required), ("optional", "[{}={}]", optional)):
             if group:
                 lines += ["", f"    {title} arguments:"]
             for key, opt in group:
+                usage.append(form.format(key, key.upper()))
                 default = "" if opt.is_required else f", {opt.default}"
                 lines.append(f"        {key}={key.upper()} ({get_type_name(opt.opt_type)}{default})")
                 lines.append(f"            {opt.help}")
-        return "\n".join(lines)
+        return "\n".join(["    usage:", f"        {','.join(usage)}", *lines])
 
 
 def get_type_name(tp: Any) -> str:

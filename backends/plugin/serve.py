@@ -177,32 +177,25 @@ class _Changes:
 
 
 def _make(found: FoundScheduler, session_name: str, params: Mapping[str, Any]) -> Scheduler[Any]:
+    is_for_torchx = found.group != GUEST_GROUP
+    # TorchX's Runner gives every factory each variable TORCHX_*, its name in lower case.
+    variables = {name.lower(): value for name, value in os.environ.items() if name.startswith("TORCHX_")}
     try:
-        made = _call_factory(found, session_name, params)
+        made = found.load()(session_name, **{**(variables if is_for_torchx else {}), **params})
+        if isinstance(made, Scheduler):
+            return made
+        if is_for_torchx:
+            from torchx.schedulers.api import Scheduler as TorchXBase
+        if not is_for_torchx or not isinstance(made, TorchXBase):
+            raise TypeError(f"it made a {type(made).__name__}, which is no scheduler")
     except BackendUnavailableError:
         raise
     except BaseException as error:  # SystemExit too
         reason = plugin_error(found.name, METHODS["open"], error)
         raise BackendUnavailableError(f"{reason} ({found.origin}): fix or uninstall it") from error
-    if isinstance(made, Scheduler):
-        return made
     from torchx.workspace import WorkspaceMixin as TorchXWorkspaceMixin
 
     from .scheduler import TorchXScheduler, TorchXWorkspaceScheduler
 
     kind = TorchXWorkspaceScheduler if isinstance(made, TorchXWorkspaceMixin) else TorchXScheduler
     return kind(found, session_name, made)
-
-
-def _call_factory(found: FoundScheduler, session_name: str, params: Mapping[str, Any]) -> Any:
-    # TorchX's Runner gives every factory each variable TORCHX_*, its name in lower case.
-    variables = {name.lower(): value for name, value in os.environ.items() if name.startswith("TORCHX_")}
-    made = found.load()(session_name, **{**({} if found.group == GUEST_GROUP else variables), **params})
-    if isinstance(made, Scheduler):
-        return made
-    if found.group != GUEST_GROUP:
-        from torchx.schedulers.api import Scheduler as TorchXBase
-
-        if isinstance(made, TorchXBase):
-            return made
-    raise TypeError(f"it made a {type(made).__name__}, which is no scheduler")
