@@ -24,6 +24,7 @@ from ..base.trust import owner_of
 from ..guest.packages import Report, component_packages, module_path_of, project_interpreter
 from ..specs.errors import ComponentLoadError, ComponentNotFoundException, ComponentValidationException
 from .docstrings import first_sentence, read_docstring
+from .image import DEFAULT_IMAGE
 from .lint import lint_definition
 from .model import ComponentDoc, ComponentKind, ComponentSummary, Computed, Parameter
 from .python_script import MODULE, describe_python, is_python_name, python_path
@@ -91,7 +92,16 @@ class Component:
         parameters = parameters_of(self.source, self.definition)
         if self.kind != "builtin":
             return parameters
-        return [_complete_builtin_parameter(parameter) for parameter in parameters]
+        # What only we know of a builtin's parameter: the default image, and the syntax of its text.
+        image = Computed("DEFAULT_IMAGE")
+        return [
+            replace(
+                parameter,
+                default=DEFAULT_IMAGE if parameter.default == image else parameter.default,
+                form=_BUILTIN_FORMS.get(parameter.name, ""),
+            )
+            for parameter in parameters
+        ]
 
 
 def is_script_name(name: str) -> bool:
@@ -254,15 +264,6 @@ def _find_in_file_or_module(name: str) -> Component | None:
     if component is None:
         raise ComponentNotFoundException(f"{name}: there is no file and no module {place}")
     return component
-
-
-def _complete_builtin_parameter(parameter: Parameter) -> Parameter:
-    """Add what only we know of a builtin's parameter: the default image, and the syntax of its text."""
-    if isinstance(parameter.default, Computed) and parameter.default.text == "DEFAULT_IMAGE":
-        from .image import DEFAULT_IMAGE
-
-        parameter = replace(parameter, default=DEFAULT_IMAGE)
-    return replace(parameter, form=_BUILTIN_FORMS.get(parameter.name, ""))
 
 
 def _describe_not_found(name: str, reason: str, known: Sequence[str]) -> str:

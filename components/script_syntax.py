@@ -132,10 +132,11 @@ class Syntax:
         if isinstance(node, ast.Constant):
             return node.value if is_plain(node.value) else UNKNOWN
         if isinstance(node, ast.Name):
-            if self._bound[node.id] == 1 and node.id in self._assigned and node.id not in self._values:
+            if node.id not in self._values:
                 self._values[node.id] = UNKNOWN
-                self._values[node.id] = self.value(self._assigned[node.id])
-            return self._values.get(node.id, UNKNOWN)
+                if (assigned := self.assigned(node)) is not node:
+                    self._values[node.id] = self.value(assigned)
+            return self._values[node.id]
         if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
             items = [self.value(item) for item in node.elts]
             return items if all(map(is_plain, items)) else UNKNOWN
