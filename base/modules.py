@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import spec_from_file_location
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 from .files import is_file, is_folder
@@ -114,11 +115,8 @@ def submodules(name: str, where: SearchPath | None = None) -> Iterator[tuple[str
         return
     if spec.origin and spec.origin.endswith(".py"):
         yield name, Path(spec.origin)
-    for folder in spec.submodule_search_locations or []:
-        for path in sorted(Path(folder).iterdir()):
-            is_package = is_file(path / "__init__.py")
-            if is_package or (path.suffix == ".py" and path.name != "__init__.py"):
-                yield from submodules(f"{name}.{path.stem}", where)
+    for module in iter_modules(spec.submodule_search_locations or [], f"{name}."):
+        yield from submodules(module.name, where)
 
 
 def parse_source(text: str | bytes, path: Path | str = "<text>") -> ast.Module:
