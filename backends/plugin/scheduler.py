@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
+from functools import partial, partialmethod
 from itertools import chain
 from typing import Any, get_args, get_origin
 
@@ -85,12 +85,6 @@ class TorchXScheduler(Scheduler[Cfg]):
             self._names[app_id] = app.name
         return app_id
 
-    def _pre_build_validate(self, app: AppDef, scheduler: str, cfg: Cfg) -> None:
-        self._check("_pre_build_validate", app, scheduler, cfg)
-
-    def _validate(self, app: AppDef, scheduler: str, cfg: Cfg) -> None:
-        self._check("_validate", app, scheduler, cfg)
-
     def _check(self, method: str, app: AppDef, scheduler: str, cfg: Cfg) -> None:
         check = getattr(self._plugin, method, None)
         if check is None:
@@ -100,6 +94,9 @@ class TorchXScheduler(Scheduler[Cfg]):
             check(ToTorchX().app(app), scheduler, resolve(given_options(cfg, self.run_opts())))
         except ValueError as error:
             raise AppDefError(str(error)) from error
+
+    _pre_build_validate = partialmethod(_check, "_pre_build_validate")
+    _validate = partialmethod(_check, "_validate")
 
     # Watching
 
