@@ -9,7 +9,6 @@ from contextlib import closing
 from ..base.errors import describe_error
 from ..base.validation import JsonObject
 from ..specs.errors import AppDefError, UnknownResourceError
-from ..specs.from_torchx import from_torchx
 from ..specs.resource_names import (
     RegisteredResource,
     has_registered_resources,
@@ -78,7 +77,7 @@ def make_resources() -> JsonObject:
     for item in registered_resources(lambda module, reason: problems.append([module, reason])):
         made: JsonObject = {"name": item.name, "group": item.group, "origin": item.origin}
         try:
-            role = Role(item.name, "", resource=from_torchx(item.make()))
+            role = Role(item.name, "", resource=item.make())
             made["app"] = json.loads(json.dumps(appdef_to_dict(AppDef(item.name, [role]))))
         except BaseException as error:  # SystemExit too
             made["error"] = describe_error(error)

@@ -80,7 +80,7 @@ class NamedResources(Mapping[str, Resource]):
             raise UnknownResourceError(f"The named resource {name} is spelled in several ways: {', '.join(spellings)}")
         if not spellings:
             raise UnknownResourceError(self._describe_unknown(name))
-        resource = from_torchx(self._all()[spellings[0]]())
+        resource = self._all()[spellings[0]]()
         if spellings[0] in ("NULL", "MISSING") or RESOURCE_NAME_TAG in resource.tags:
             return resource
         return replace(resource, tags={**resource.tags, RESOURCE_NAME_TAG: spellings[0]})
@@ -167,10 +167,13 @@ class RegisteredResource:
     origin: str
     factory: Callable[[], Any]
 
-    def make(self) -> Any:
+    def make(self) -> Resource:
         """Make it. Raises UnknownResourceError, which names it."""
         try:
-            return self.factory()
+            made = from_torchx(self.factory())
+            if not isinstance(made, Resource):
+                raise TypeError(f"it made a {type(made).__name__}, not a Resource")
+            return made
         except UnknownResourceError:
             raise
         except Exception as error:

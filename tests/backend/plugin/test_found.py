@@ -213,7 +213,7 @@ def test_named_resource_that_cannot_be_made(plugins):
     for name, why in (
         ("odd", "a object cannot be written as JSON"),
         ("broken", "broken of acme_resources:broken could not be made: RuntimeError: no such host"),
-        ("word", "AttributeError: 'str' object"),
+        ("word", "it made a str, not a Resource"),
         ("gone", "AttributeError: module 'acme_resources'"),
     ):
         with pytest.raises(KeyError, match=why):
