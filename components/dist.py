@@ -142,28 +142,9 @@ def ddp(
         debug: set the variables that make PyTorch say more about hangs and crashes
         tee: streams of the workers that are also the job's: 0 none, 1 stdout, 2 stderr, 3 both
     """
+    options = {**locals(), "j": f"1x{j}" if j.isdigit() else j}
     _warn_deprecated("dist.ddp")
-    return torchrun(
-        *script_args,
-        script=script,
-        m=m,
-        image=image,
-        name=name,
-        h=h,
-        cpu=cpu,
-        gpu=gpu,
-        memMB=memMB,
-        j=f"1x{j}" if j.isdigit() else j,
-        env=env,
-        metadata=metadata,
-        max_retries=max_retries,
-        rdzv_port=rdzv_port,
-        rdzv_backend=rdzv_backend,
-        rdzv_conf=rdzv_conf,
-        mounts=mounts,
-        debug=debug,
-        tee=tee,
-    )
+    return torchrun(*options.pop("script_args"), **options)
 
 
 def spmd(
@@ -196,21 +177,9 @@ def spmd(
         mounts: what to mount (type=bind,src=/host,dst=/job,readonly)
         debug: set the variables that make PyTorch say more about hangs and crashes
     """
+    options = {**locals()}
     _warn_deprecated("dist.spmd")
-    return torchrun(
-        *args,
-        script=script,
-        m=m,
-        image=image,
-        name=name,
-        h=h,
-        j=j,
-        env=env,
-        metadata=metadata,
-        max_retries=max_retries,
-        mounts=mounts,
-        debug=debug,
-    )
+    return torchrun(*options.pop("args"), **options)
 
 
 def program_name(script: str | None, module: str | None) -> str:
