@@ -373,7 +373,7 @@ def listed_by_key(key: str) -> ComponentSummary:
     try:
         return summary(find(name))
     except ComponentLoadError as error:
-        return _unreadable(name, Path(error.path), error)
+        return _unreadable(name, "file", Path(error.path), error)
 
 
 def shown_path(path: Path) -> str:
@@ -409,21 +409,24 @@ def _list_folder(folder: Path) -> Iterator[list[ComponentSummary]]:
 
 
 def _list_file(path: Path) -> list[ComponentSummary]:
-    if path.suffix != ".py":
-        return _list_script(path)
-    shown = shown_path(path)
+    is_python = path.suffix == ".py"
+    name = shown_path(path) if is_python else _script_name(path)
+    found: list[Component] = []
     try:
         # Larger files, of more than 1 MB, are generated.
         text = read_file(path)
-        docstring = script_docstring(text)
-        names = [node.name for node in read_source(path).components] if b"AppDef" in text else []
+        if is_python and b"AppDef" in text:
+            nodes = read_source(path).components
+            found += [Component(f"{name}:{node.name}", "file", path, node.name) for node in nodes]
+        is_listed = script_docstring(text) is not None if is_python else path.suffix == SUFFIX
+        # Other shell scripts are not listed.
+        if is_listed or (not is_python and is_script(text.decode("utf-8-sig", "replace"))):
+            found.append(Component(name, "script", path, ""))
+        return list(map(summary, found))
     except OSError:
         return []
     except ComponentLoadError as error:
-        return [_unreadable(shown, path, error)]
-    components = [Component(f"{shown}:{name}", "file", path, name) for name in names]
-    scripts = [] if docstring is None else [ComponentSummary(shown, "script", path, 1, first_sentence(docstring))]
-    return [*map(summary, components), *scripts]
+        return [_unreadable(name, "file" if is_python else "script", path, error)]
 
 
 def _docstring_of(path: Path) -> str:
@@ -433,18 +436,6 @@ def _docstring_of(path: Path) -> str:
         return ""
 
 
-def _unreadable(name: str, path: Path, error: ComponentLoadError) -> ComponentSummary:
-    return ComponentSummary(name, "file", path, error.line or 0, error=error.reason, owner=owner_of(path))
-
-
-def _list_script(path: Path) -> list[ComponentSummary]:
-    name = _script_name(path)
-    try:
-        # Other shell scripts are not listed.
-        if path.suffix != SUFFIX and not is_script(read_file(path).decode("utf-8-sig", "replace")):
-            return []
-        return [summary(Component(name, "script", path, ""))]
-    except OSError:
-        return []
-    except ComponentLoadError as error:
-        return [ComponentSummary(name, "script", path, error.line or 0, error=error.reason)]
+def _unreadable(name: str, kind: ComponentKind, path: Path, error: ComponentLoadError) -> ComponentSummary:
+    owner = owner_of(path) if kind == "file" else None
+    return ComponentSummary(name, kind, path, error.line or 0, error=error.reason, owner=owner)
