@@ -89,12 +89,10 @@ def find_invalid_field(value: Mapping[str, Any], required: Mapping[str, Check], 
         required: the checks of required fields.
         optional: the checks of optional fields.
     """
-    for name, check in required.items():
+    for name in required:
         if name not in value:
             return f"{name} is missing"
-        if not check(value[name]):
-            return f"{name} cannot be {value[name]!r:.40}"
-    for name, check in optional.items():
+    for name, check in {**required, **optional}.items():
         if name in value and not check(value[name]):
             return f"{name} cannot be {value[name]!r:.40}"
     return ""
