@@ -4,6 +4,7 @@ import os
 import shlex
 import warnings
 from pathlib import PurePath
+from typing import Any
 
 from torchx_tui.components.checked import checked_mounts, checked_resource, exactly_one
 from torchx_tui.components.image import DEFAULT_IMAGE
@@ -142,7 +143,7 @@ def ddp(
         debug: set the variables that make PyTorch say more about hangs and crashes
         tee: streams of the workers that are also the job's: 0 none, 1 stdout, 2 stderr, 3 both
     """
-    options = {**locals(), "j": f"1x{j}" if j.isdigit() else j}
+    options: dict[str, Any] = {**locals(), "j": f"1x{j}" if j.isdigit() else j}
     _warn_deprecated("dist.ddp")
     return torchrun(*options.pop("script_args"), **options)
 

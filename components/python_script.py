@@ -107,7 +107,7 @@ def _module_file(module: str) -> Path | None:
     here = SearchPath((str(folder),) if folder else ())
     interpreter = project_interpreter()
     names = (f"{module}.__main__", module)
-    found = (module_path(name, here) or (interpreter and module_path_of(interpreter, name)) for name in names)
+    found = (module_path(name, here) or (module_path_of(interpreter, name) if interpreter else None) for name in names)
     return next(filter(None, found), None)
 
 

@@ -221,7 +221,7 @@ def _literal(node: ast.expr, constants: dict[str, Any]) -> Any:
 
 def _top_level(tree: ast.Module) -> Iterator[ast.stmt]:
     """Yield the statements outside of functions and classes, in order."""
-    waiting: list[ast.AST] = tree.body[::-1]
+    waiting: list[ast.AST] = [*reversed(tree.body)]
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.stmt):

@@ -184,9 +184,12 @@ def _make(found: FoundScheduler, session_name: str, params: Mapping[str, Any]) -
         made = found.load()(session_name, **{**(variables if is_for_torchx else {}), **params})
         if isinstance(made, Scheduler):
             return made
+        accepted: tuple[Any, ...] = ()
         if is_for_torchx:
             from torchx.schedulers.api import Scheduler as TorchXBase
-        if not is_for_torchx or not isinstance(made, TorchXBase):
+
+            accepted = (TorchXBase,)
+        if not isinstance(made, accepted):
             raise TypeError(f"it made a {type(made).__name__}, which is no scheduler")
     except BackendUnavailableError:
         raise
