@@ -10,7 +10,7 @@ from typing import Any
 from ...specs.from_torchx import from_torchx
 from ...specs.roles import AppDef, Role
 from ...specs.status import NONE, AppState, ReplicaStatus, RoleStatus
-from ..types import DescribeAppResponse, ListAppResponse, Stream
+from ..types import DescribeAppResponse, ListAppResponse
 
 
 class ToTorchX:
@@ -22,10 +22,8 @@ class ToTorchX:
 
     def __init__(self) -> None:
         import torchx.specs as specs
-        from torchx.schedulers.api import Stream as TorchXStream
 
         self._specs: Any = specs
-        self._stream: Any = TorchXStream
         self.left_out: list[str] = []
 
     def app(self, app: AppDef) -> Any:
@@ -45,10 +43,6 @@ class ToTorchX:
             for name, resolve in overrides.items():
                 setattr(made, name, resolve())
         return made
-
-    def stream(self, stream: Stream | None) -> Any:
-        """Return TorchX's Stream."""
-        return None if stream is None else self._stream(stream.value)
 
     def _convert(self, value: Any) -> Any:
         if isinstance(value, list):

@@ -176,13 +176,14 @@ class TorchXScheduler(Scheduler[Cfg]):
             LogUnreadableError: the plugin has no logs.
             UnknownReplicaError: there is no such role, replica or output.
         """
+        from torchx.schedulers.api import Stream as TorchXStream
+
         pattern = line_pattern(regex)
         stream = self._check_replica(app_id, role_name, k, streams)
-        converter = ToTorchX()
         read = partial(self._plugin.log_iter, app_id, role_name, k, since=since, until=until, should_tail=should_tail)
 
         def begin(output: Stream) -> Iterable[str]:
-            return read(streams=converter.stream(output))
+            return read(streams=TorchXStream(output.value))
 
         try:
             first = begin(stream)
