@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import KW_ONLY, asdict, dataclass, field, fields
 from enum import Enum
 from typing import Any
 
@@ -18,17 +18,6 @@ MISSING = "<MISSING>"
 NONE = "<NONE>"
 UNKNOWN = "<UNKNOWN>"
 NA = "<<NA>>"
-# Fields that TorchX does not have, with their unknown values. Those are left out of the JSON, so that it is TorchX's.
-_EXTRA_FIELDS: dict[str, Any] = {
-    "exit_code": None,
-    "signal": "",
-    "reason": "",
-    "pid": None,
-    "node": "",
-    "started_at": None,
-    "finished_at": None,
-    "restarts": 0,
-}
 # A line ends before the first space after 80 characters, which begins the next one.
 _LINE = re.compile(r".{80}[^ ]*|.+", re.DOTALL)
 # torch.distributed.rpc wraps a worker's error as RuntimeError('On WorkerInfo(id=1, name=trainer:0:0):\n ... \n').
@@ -133,14 +122,15 @@ class ReplicaStatus:
     hostname: str
     structured_error_msg: str = NONE
     hostaddr: str | None = None
-    exit_code: int | None = field(default=None, kw_only=True)
-    signal: str = field(default="", kw_only=True)
-    reason: str = field(default="", kw_only=True)
-    pid: int | None = field(default=None, kw_only=True)
-    node: str = field(default="", kw_only=True)
-    started_at: float | None = field(default=None, kw_only=True)
-    finished_at: float | None = field(default=None, kw_only=True)
-    restarts: int = field(default=0, kw_only=True)
+    _: KW_ONLY
+    exit_code: int | None = None
+    signal: str = ""
+    reason: str = ""
+    pid: int | None = None
+    node: str = ""
+    started_at: float | None = None
+    finished_at: float | None = None
+    restarts: int = 0
 
     def __post_init__(self) -> None:
         if self.hostaddr is None:
@@ -148,11 +138,9 @@ class ReplicaStatus:
 
     def to_json(self) -> JsonObject:
         """Return TorchX's keys, and the additional ones that are known."""
-        return {
-            name: value
-            for name, value in asdict(self).items()
-            if name not in _EXTRA_FIELDS or value != _EXTRA_FIELDS[name]
-        }
+        # TorchX lacks those that have to be named.
+        left_out = {item.name for item in fields(self) if item.kw_only and getattr(self, item.name) == item.default}
+        return {name: value for name, value in asdict(self).items() if name not in left_out}
 
 
 @dataclass
