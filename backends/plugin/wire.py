@@ -39,50 +39,51 @@ LAUNCH_TIMEOUT_S = 24 * 3600.0
 """For launches, and the builds before them."""
 _MAX_TRACEBACK_SIZE = 20_000  # characters, the end of it
 _OPTION_TYPES = {get_type_name(kind): kind for kind in (str, int, float, bool, list[str], dict[str, str])}
-METHODS = {
-    # Of the process itself.
-    "open": "be loaded",
-    "dry_run": "make the request",
-    "launch": "launch",
-    "build": "build a workspace",
-    # Of the scheduler. One that the plugin does not override is not asked: that of `Scheduler` itself answers.
-    "close": "close",
-    "run_opts": "list its run options",
-    "known_values": "list the values of its run options",
-    "_pre_build_validate": "accept this app",
-    "_validate": "accept this app",
-    "check": "be checked",
-    "preflight": "check a launch",
-    "check_names": "check names",
-    "partitions": "list its partitions",
-    "cluster": "describe its cluster",
-    "estimate_start": "estimate a start",
-    "alternatives": "find an earlier start",
-    "list": "list jobs",
-    "set_all_users": "choose whose jobs are listed",
-    "missing_jobs": "say which jobs are missing",
-    "subscribe": "report changes",
-    "exists": "find a job",
-    "has_ended": "describe a job",
-    "describe": "describe a job",
-    "describe_native": "read a request back",
-    "usage": "measure usage",
-    "log_iter": "read a log",
-    "log_files": "find a log",
-    "shell_command": "open a shell",
-    "run_beside": "run a command beside a replica",
-    "actions": "list actions",
-    "act": "change a job",
-    "cancel": "cancel a job",
-    "_cancel_existing": "cancel a job",
-    "delete": "delete a job",
-    "_delete_existing": "delete a job",
-    "own_app_ids": "list its own jobs",
-    "detach": "detach a job",
-    "end_own": "end its own jobs",
-    "prune": "remove old jobs",
-}
-"""The methods of the table, each with what it does, as in "NAME could not ACTION"."""
+# A line each: the name, and what it does, as in "NAME could not ACTION". The first four are those of the process itself.
+# One of the scheduler that the plugin does not override is not asked: that of `Scheduler` itself answers.
+_TABLE = """
+open                 be loaded
+dry_run              make the request
+launch               launch
+build                build a workspace
+close                close
+run_opts             list its run options
+known_values         list the values of its run options
+_pre_build_validate  accept this app
+_validate            accept this app
+check                be checked
+preflight            check a launch
+check_names          check names
+partitions           list its partitions
+cluster              describe its cluster
+estimate_start       estimate a start
+alternatives         find an earlier start
+list                 list jobs
+set_all_users        choose whose jobs are listed
+missing_jobs         say which jobs are missing
+subscribe            report changes
+exists               find a job
+has_ended            describe a job
+describe             describe a job
+describe_native      read a request back
+usage                measure usage
+log_iter             read a log
+log_files            find a log
+shell_command        open a shell
+run_beside           run a command beside a replica
+actions              list actions
+act                  change a job
+cancel               cancel a job
+_cancel_existing     cancel a job
+delete               delete a job
+_delete_existing     delete a job
+own_app_ids          list its own jobs
+detach               detach a job
+end_own              end its own jobs
+prune                remove old jobs
+"""
+METHODS = dict(line.split(maxsplit=1) for line in _TABLE.strip().splitlines())
+"""The methods of the table, each with what it does."""
 TIMEOUTS_S = {"launch": LAUNCH_TIMEOUT_S, "build": LAUNCH_TIMEOUT_S, "close": 1.0, "run_opts": QUICK_TIMEOUT_S}
 """Seconds after which a call is given up, where it is not after `ANSWER_TIMEOUT_S`."""
 
