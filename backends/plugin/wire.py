@@ -39,7 +39,7 @@ LAUNCH_TIMEOUT_S = 24 * 3600.0
 """For launches, and the builds before them."""
 _MAX_TRACEBACK_SIZE = 20_000  # characters, the end of it
 _OPTION_TYPES = {get_type_name(kind): kind for kind in (str, int, float, bool, list[str], dict[str, str])}
-# A line each: the name, and what it does, as in "NAME could not ACTION". The first four are those of the process itself.
+# A line each: the name, and what it does, as in "NAME could not ACTION". The first four are of the process itself.
 # One of the scheduler that the plugin does not override is not asked: that of `Scheduler` itself answers.
 _TABLE = """
 open                 be loaded
