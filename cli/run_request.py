@@ -94,7 +94,11 @@ def make_launch(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> tup
     # A script is only read here; its dry run names the Python of its job.
     if arguments.verbose and doc.kind != "script":
         say(f"{component} is run by {interpreter_of(find(component)) or 'torchx-tui itself'}")
-    _require_trust(component)
+    try:
+        check_trusted(find(component))
+    except UntrustedError as error:
+        if not ask_to_trust(error):
+            raise
     app = build_app(component, texts, report=lambda text: say(f"{component}: {text}"))
     overrides: dict[str, dict[str, str]] = {}
     if arguments.set:
@@ -146,12 +150,3 @@ def _check_scheduler(given: Given | None, runner: Runner) -> str:
     except UnknownSchedulerException as error:
         raise ConfigError(f"{given.source}: {error}") from error
     return given.value
-
-
-def _require_trust(component: str) -> None:
-    """Ask for trust in a component of another user. Raises UntrustedError without it."""
-    try:
-        check_trusted(find(component))
-    except UntrustedError as error:
-        if not ask_to_trust(error):
-            raise

@@ -90,11 +90,11 @@ def _value_parameter(value: ScriptValue, kind: ParameterKind, words: str, is_mis
 
 
 def _option_parameter(option: SbatchOption, value: str | None) -> Parameter:
-    kind, name, default, choices = "str", "str", value, option.choices
+    kind, choices = "str", option.choices
     if option.kind == "flag":
-        kind = name = "bool"
+        kind = "bool"
     elif option.kind == "int" and (value is None or value.isdecimal()):
-        kind = name = "int"
+        kind = "int"
     elif option.kind == "text?":
         choices = ("yes", *choices) if choices else ()
     if choices and value and value not in choices:
@@ -103,8 +103,8 @@ def _option_parameter(option: SbatchOption, value: str | None) -> Parameter:
     return Parameter(
         option.name,
         "keyword_only",
-        ValueType(kind, name, optional=True, choices=(*choices, "") if choices else ()),
-        default,
+        ValueType(kind, kind, optional=True, choices=(*choices, "") if choices else ()),
+        value,
         option.help or "sbatch(1) explains it",
         option.kind if option.kind in ("time", "memory") else "",
     )

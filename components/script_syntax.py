@@ -6,7 +6,7 @@ import ast
 import operator
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib.util import resolve_name
 from pathlib import Path
@@ -17,7 +17,7 @@ from .model import Computed
 from .source import Definition, Function
 
 _MAX_TEXT, _MAX_NUMBER = 1_000, 10**15
-_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+_OPERATORS: dict[type, Any] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,

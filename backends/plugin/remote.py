@@ -214,12 +214,8 @@ class _BuildsWorkspaces(WorkspaceMixin[Any]):
         remote: Any = self
         built = remote.call("build", AppDef("", [*roles]), dict(cfg))
         for role, made in zip(roles, built.roles, strict=True):
-            take_built(role, made)
-
-
-def take_built(role: Role, built: Role) -> None:
-    """Take over what a builder of workspaces may change: the image, and what replicas need to find the files."""
-    role.image, role.env, role.mounts, role.metadata = built.image, built.env, built.mounts, built.metadata
+            # What a builder of workspaces may change: the image, and what replicas need to find the files.
+            role.image, role.env, role.mounts, role.metadata = made.image, made.env, made.mounts, made.metadata
 
 
 def _forward(name: str) -> Callable[..., Any]:

@@ -50,7 +50,10 @@ class TorchXScheduler(Scheduler[Cfg]):
     def __init__(self, found: FoundScheduler, session_name: str, plugin: Any) -> None:
         super().__init__(found.name, session_name)
         self.found = found
-        self.capabilities = capabilities_of(plugin)
+        # Unknown capabilities, such as whether retries are honoured, are assumed: a warning would be worse. An output
+        # that the plugin refuses is left out from then on.
+        streams = (Stream.COMBINED, Stream.STDOUT, Stream.STDERR) if _overrides(plugin, "log_iter") else ()
+        self.capabilities = Capabilities(log_streams=streams, retries=True)
         self.describes_natively = _overrides(plugin, "describe_native")
         self._plugin = plugin
         self._options: runopts | None = None
@@ -244,19 +247,6 @@ def _overrides(plugin: Any, method: str) -> bool:
     from torchx.schedulers.api import Scheduler as TorchXBase
 
     return getattr(type(plugin), method, None) is not getattr(TorchXBase, method, None)
-
-
-def capabilities_of(plugin: Any) -> Capabilities:
-    """Return the capabilities of a scheduler of TorchX's, by the methods that it overrides.
-
-    Unknown ones, such as whether retries are honoured, are assumed: a warning would be worse. An output that it
-    refuses is left out from then on.
-    """
-    has_logs = _overrides(plugin, "log_iter")
-    return Capabilities(
-        log_streams=(Stream.COMBINED, Stream.STDOUT, Stream.STDERR) if has_logs else (),
-        retries=True,
-    )
 
 
 def options_from_torchx(declared: Any, name: str) -> runopts:
