@@ -194,9 +194,9 @@ class Call:
         node = self.node_of(name, position)
         return None if node is None else self.syntax.value(node)
 
-    def default(self, name: str = "default", position: int | None = None, missing: Any = None) -> Any:
+    def default(self, name: str = "default", position: int | None = None) -> Any:
         """Return an argument as a default."""
-        return self.syntax.default(self.node_of(name, position), missing)
+        return self.syntax.default(self.node_of(name, position))
 
     def symbol(self, name: str) -> Any:
         """Return a constant, or the last part of a name: `store_true`, `int`, `REMAINDER`."""
