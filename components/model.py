@@ -11,6 +11,8 @@ from typing import Any, Literal
 PRIMITIVES = ("str", "int", "float", "bool")
 _CONTAINERS = {"list": ("str",), "dict": ("str", "str"), "tuple": ()}
 """The containers, with the kinds inside one that is written without them."""
+Enums = Mapping[str, tuple[str, ...]]
+"""The names of the members of each Enum class of a file."""
 ComponentKind = Literal["builtin", "plugin", "file", "module", "script"]
 ParameterKind = Literal["positional_or_keyword", "keyword_only", "positional", "var_positional"]
 
@@ -193,7 +195,7 @@ class ComponentDoc:
         return next((parameter for parameter in self.parameters if parameter.name == name), None)
 
 
-def read_annotation(node: ast.expr, enums: Mapping[str, tuple[str, ...]] | None = None) -> ValueType:
+def read_annotation(node: ast.expr, enums: Enums | None = None) -> ValueType:
     """Parse an annotation to a type.
 
     Args:
@@ -223,7 +225,7 @@ def read_annotation(node: ast.expr, enums: Mapping[str, tuple[str, ...]] | None 
     return _container_type(node, kind, arguments)
 
 
-def _simple_type(node: ast.expr, enums: Mapping[str, tuple[str, ...]]) -> ValueType:
+def _simple_type(node: ast.expr, enums: Enums) -> ValueType:
     name = _last_name(node)
     if name in PRIMITIVES:
         return ValueType(str(name), str(name))

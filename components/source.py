@@ -13,7 +13,7 @@ from ..base.files import SOURCE, is_folder, is_missing, read_file
 from ..base.modules import parse_source
 from ..specs.errors import ComponentLoadError, ComponentNotFoundException
 from .docstrings import read_docstring
-from .model import REQUIRED, AnnotationError, Computed, Parameter, ParameterKind, ValueType, read_annotation
+from .model import REQUIRED, AnnotationError, Computed, Enums, Parameter, ParameterKind, ValueType, read_annotation
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = Function | ast.ClassDef
@@ -60,7 +60,7 @@ class SourceFile:
         return {name: value for name, value in values.items() if not isinstance(value, Computed)}
 
     @cached_property
-    def enums(self) -> dict[str, tuple[str, ...]]:
+    def enums(self) -> Enums:
         """The names of the members of each Enum class in the file."""
         enums: dict[str, tuple[str, ...]] = {}
         for node in self.definitions.values():
