@@ -155,8 +155,8 @@ def _environment(script: SbatchScript, values: Mapping[str, Any]) -> dict[str, s
     for variable in script.variables:
         if variable.default is None and not values.get(variable.name) and not os.environ.get(variable.name):
             raise ArgumentError(variable.name, f"{script.path.name} needs a value for {variable.name}")
-    given = {variable.name: (variable.default, values.get(variable.name)) for variable in script.variables}
-    return {name: str(value) for name, (default, value) in given.items() if value and value != default}
+    changed = [one.name for one in script.variables if values.get(one.name) not in (None, "", one.default)]
+    return {name: str(values[name]) for name in changed}
 
 
 def _script_arguments(script: SbatchScript, values: Mapping[str, Any]) -> list[str]:
@@ -165,7 +165,7 @@ def _script_arguments(script: SbatchScript, values: Mapping[str, Any]) -> list[s
     Raises:
         ArgumentError: an argument without a default is missing.
     """
-    rest = [str(word) for word in values.get(REST, ())]
+    rest = [*values.get(REST, ())]
     given = [(positional, values.get(positional.name)) for positional in script.positionals]
     if not any(value is not None for _, value in given) and (rest or not given):
         # All arguments were given without names.

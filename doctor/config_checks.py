@@ -142,7 +142,7 @@ def _findings_of(defaults: LaunchDefaults, options: Options, schedulers: Iterabl
 
 def notify_findings(settings: NotifySettings) -> Findings:
     """Check the channels of notifications."""
-    from ..notify.channels import channels, find_sendmail, variables
+    from ..notify.channels import channels, find_sendmail, used_variables
 
     names = [*channels(settings), *(["this terminal"] if settings.terminal else [])]
     if not names:
@@ -151,9 +151,7 @@ def notify_findings(settings: NotifySettings) -> Findings:
     yield Finding("ok", f"{', '.join(settings.events) or 'nothing'}: sent by {', '.join(names)}")
     if settings.command and shutil.which(settings.command[0]) is None:
         yield Finding("error", f"notify.command: the program {settings.command[0]} is not found", "give its full path")
-    for name in dict.fromkeys(
-        name for text in (settings.webhook, *settings.headers.values()) for name in variables(text)
-    ):
+    for name in used_variables(settings):
         if not os.environ.get(name):
             hint = "set it in the environment that jobs are launched from"
             yield Finding("error", f"notify.webhook: the variable {name} is not set", hint)

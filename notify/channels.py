@@ -135,6 +135,12 @@ def fill_in(text: str) -> str:
     return _VARIABLE.sub(lambda found: os.environ[found[1] or found[2]], text)
 
 
+def used_variables(settings: NotifySettings) -> list[str]:
+    """List the names of the variables that the webhook uses, each once."""
+    texts = (settings.webhook, *settings.headers.values())
+    return list(dict.fromkeys(name for text in texts for name in variables(text)))
+
+
 def variables(text: str) -> Iterator[str]:
     """Yield the names of the variables in a text."""
     for found in _VARIABLE.finditer(text):
