@@ -65,12 +65,13 @@ def read_stdin(arguments: Any, default_scheduler: str) -> tuple[str, GivenTexts,
             raise TorchXTuiError(f"the JSON object on stdin: {name} is not a field; {nearest(name, _FIELDS)}")
         if value is not None and not isinstance(value, kind):
             raise TorchXTuiError(f"the JSON object on stdin: {name} is {json.dumps(value)[:40]}, use a {kind.__name__}")
+    data = {name: value for name, value in data.items() if value is not None}
     component = data.get("component_name")
     if not component:
         raise TorchXTuiError("the JSON object on stdin has no component_name: it names the component to launch")
     for name in _ARGUMENTS & data.keys():
         setattr(arguments, name, data[name] or getattr(arguments, name, None))
-    options = {**(data.get("scheduler_cfg") or {}), **(data.get("scheduler_args") or {})}
+    options = {**data.get("scheduler_cfg", {}), **data.get("scheduler_args", {})}
     return component, _argument_texts(component, data), options
 
 
@@ -80,7 +81,7 @@ def _argument_texts(component: str, data: Mapping[str, Any]) -> GivenTexts:
         return parse_command_line(component, list(map(str, words)))
     known = [parameter.name for parameter in describe(component).parameters]
     texts: GivenTexts = {}
-    for name, value in (data.get("component_args") or {}).items():
+    for name, value in data.get("component_args", {}).items():
         if name not in known:
             say(f"component_args: {name} is not an argument of {component}, and left out; {nearest(name, known)}")
         elif isinstance(value, list):
