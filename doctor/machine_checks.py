@@ -152,10 +152,7 @@ def file_system(path: Path) -> str:
         partitions = psutil.disk_partitions(all=True)
     except OSError:
         return ""
-    depth, kind = 0, ""
-    for partition in partitions:
-        point = Path(partition.mountpoint)
-        # A later mount hides an earlier one on the same folder.
-        if (point == resolved or point in resolved.parents) and len(point.parts) >= depth:
-            depth, kind = len(point.parts), partition.fstype
+    # A later mount hides an earlier one on the same folder.
+    mounted = [one for one in reversed(partitions) if resolved.is_relative_to(one.mountpoint)]
+    kind = max(mounted, key=lambda one: len(one.mountpoint)).fstype if mounted else ""
     return kind if kind.startswith(_NETWORK_FILE_SYSTEMS) else ""
