@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import reprlib
 from collections.abc import Iterator, Mapping
@@ -146,4 +147,4 @@ class _Reader:
 
 def _below(parent: str, name: str) -> str:
     """Return the path of a group or file in the configuration's folder; a leading slash begins there."""
-    return name.lstrip("/") if name.startswith("/") else f"{parent}/{name}".strip("/")
+    return posixpath.join(parent, name).strip("/")
