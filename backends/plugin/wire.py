@@ -82,7 +82,8 @@ detach               detach a job
 end_own              end its own jobs
 prune                remove old jobs
 """
-METHODS = dict(line.split(maxsplit=1) for line in _TABLE.strip().splitlines())
+_ROWS = (line.partition(" ") for line in _TABLE.strip().splitlines())
+METHODS = {name: action.strip() for name, _, action in _ROWS}
 """The methods of the table, each with what it does."""
 TIMEOUTS_S = {"launch": LAUNCH_TIMEOUT_S, "build": LAUNCH_TIMEOUT_S, "close": 1.0, "run_opts": QUICK_TIMEOUT_S}
 """Seconds after which a call is given up, where it is not after `ANSWER_TIMEOUT_S`."""
