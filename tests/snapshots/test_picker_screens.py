@@ -32,16 +32,14 @@ def here(tmp_path, monkeypatch):
 
 
 def docs(app) -> str:
-    return text_of(app.screen.chooser.docs, "VerticalScroll Static")
+    return text_of(app.screen.docs, "VerticalScroll Static")
 
 
 async def picker_of(pilot) -> None:
     app = pilot.app
     await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
     await pilot.press("n")
-    await until(
-        pilot, lambda: any(one.kind == "file" for one in app.screen.chooser.picker.components), "the components"
-    )
+    await until(pilot, lambda: any(one.kind == "file" for one in app.screen.picker.components), "the components")
 
 
 def test_pinned_and_launched_lately(snap_compare, app, here):

@@ -116,7 +116,7 @@ def test_keys(snap_compare, app):
 
 def test_launch_pick(snap_compare, app):
     picked = at_job(
-        RUNNING, "n", *"sh", wait=lambda app: "utils.sh" in app.screen.chooser.docs.rule.title.plain
+        RUNNING, "n", *"sh", wait=lambda app: "utils.sh" in app.screen.docs.rule.title.plain
     )  # fmt: skip
     assert snap_compare(app, sizes=SIZES, run_before=picked)
 

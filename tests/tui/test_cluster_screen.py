@@ -92,7 +92,7 @@ async def test_filter_keeps_rows_with_all_words(app):
 async def test_launch_goes_to_the_pool(app):
     async with cluster_of(app) as cluster:
         screen = await cluster.open(LaunchScreen, "j", "n")
-        await cluster.until(lambda: screen.chooser.picker.components, "the components")
+        await cluster.until(lambda: screen.picker.components, "the components")
         launch = Launch(cluster.pilot)
         await launch.pick("utils.echo")
         assert (launch.model.scheduler, launch.model.plan().cfg.get("partition")) == ("slurm", "long")

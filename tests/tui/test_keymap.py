@@ -55,7 +55,7 @@ async def test_chosen_key_acts_in_a_field(tmp_path, monkeypatch):
     monkeypatch.setattr(app.terminal_clipboard, "copy", lambda text, *_, **__: copied.append(text))
     async with jobs_of(app, rows=0) as table:
         launch = await table.picker()
-        options = launch.screen.chooser.picker.list
+        options = launch.screen.picker.list
         await launch.until(lambda: options.option_count > 8, "the list")
         cursor = []
         for key in ("ctrl+a", "ctrl+f", "ctrl+w", "delete"):

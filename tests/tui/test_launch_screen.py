@@ -357,7 +357,7 @@ async def test_escape_goes_back_a_step_at_a_time(app, scheduler):
         assert launch.search_has_focus()
         assert app.screen is launch.screen
         await launch.until(lambda: "enter Choose" in launch.key_hints(), "the picker's keys")
-        assert launch.message() == launch.screen.chooser.summary().plain
+        assert launch.message() == launch.screen.picker.summary().plain
         # The search goes on with what was typed before.
         await launch.press("x")
         await launch.until(lambda: launch.search() == "demo.trainx")
@@ -617,6 +617,6 @@ async def test_keys_typed_before_the_form_reach_no_list(app, monkeypatch):
         monkeypatch.setattr(app.runner, "scheduler_names", lambda: (opens.wait(PATIENCE), names())[1])
         screen = await table.open(LaunchScreen, "e")
         await table.press(*"echo")
-        assert (screen.chooser.picker.search.value, screen.is_picking) == ("", False)
+        assert (screen.picker.search.value, screen.is_picking) == ("", False)
         opens.set()
         await table.until(lambda: screen.editor.form.rows, "the form")

@@ -11,8 +11,7 @@ from textual.geometry import Size
 from torchx_tui.logs.lines.merge import MergedLog
 from torchx_tui.tui.logs import session
 from torchx_tui.tui.logs.rows import relative_text
-from torchx_tui.tui.logs.search import LogSearch
-from torchx_tui.tui.logs.search_row import kind_words
+from torchx_tui.tui.logs.search import LogSearch, kind_words
 from torchx_tui.tui.logs.status import LogStatus, StatusRow
 
 ERRORS = "ERROR first\n" + "between\n" * 50 + "ERROR last\n" + "after\n" * 3000

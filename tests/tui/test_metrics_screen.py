@@ -126,7 +126,7 @@ async def test_charts_are_saved_and_drawn_in_other_ways(app, tmp_path, monkeypat
         await page.press("enter")
         await page.until(lambda: page.charts() == ["loss"] and page.screen.has_class("-zoomed"), "the zoom")
         await page.until(lambda: page.first.size.width == 120, "the chart on all of the screen")
-        assert page.focused() is page.screen.left.list
+        assert page.focused() is page.screen.list
         await page.press("escape", "space")
         await page.until(lambda: page.charts() == ["lr"], "the other chart alone")
         await page.press("j", "space")

@@ -21,7 +21,7 @@ from torchx_tui.components.model import ComponentSummary
 from torchx_tui.settings.config import LaunchSettings, Settings
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui.command_palette import Commands, CommandsScreen
-from torchx_tui.tui.launch import component_chooser, component_list
+from torchx_tui.tui.launch import component_list, component_picker
 from torchx_tui.tui.launch.component_list import MOST_RECENT, arranged, growing_list
 from torchx_tui.tui.launch.component_picker import ComponentPicker
 from torchx_tui.tui.launch.screen import LaunchScreen
@@ -233,7 +233,7 @@ async def test_docs_that_are_read_late_replace_no_newer_ones(app, monkeypatch):
         await launch.press("down")
         following = launch.highlighted()
         await launch.until(lambda: launch.docs_title() == following, "the next one")
-        read, reading, going_on = component_chooser.read_component, threading.Event(), threading.Event()
+        read, reading, going_on = component_list.read_component, threading.Event(), threading.Event()
 
         def slow(name):
             if name == first:
@@ -241,7 +241,7 @@ async def test_docs_that_are_read_late_replace_no_newer_ones(app, monkeypatch):
                 going_on.wait(PATIENCE)
             return read(name)
 
-        monkeypatch.setattr(component_chooser, "read_component", slow)
+        monkeypatch.setattr(component_list, "read_component", slow)
         await launch.press("up")
         await launch.until(reading.is_set, "that the first one is read")
         await launch.press("down")
@@ -257,10 +257,10 @@ async def test_a_long_list_is_cut_and_searched_as_a_whole(app, here):
         (here / f"job_{number:04}.py").write_text(f"{HEADER}{JOB}")
     async with launch_of(app) as launch:
         assert launch.picker_rows()[-1] == "and 711 more: type to search"
-        assert launch.screen.chooser.picker.rule.info.plain == "1,011"
+        assert launch.screen.picker.rule.info.plain == "1,011"
         await launch.press(*"0999")
         await launch.lists("job_0999.py:job")
-        assert launch.screen.chooser.picker.rule.info.plain == "1 of 1,011"
+        assert launch.screen.picker.rule.info.plain == "1 of 1,011"
         await launch.shows("what is read", on="docs")
 
 
@@ -304,7 +304,7 @@ async def test_an_editor_that_cannot_be_started(app, monkeypatch, editor, words)
 
 async def test_late_clicks_and_pages_on_a_list_do_nothing(app):
     async with launch_of(app) as launch:
-        options = launch.screen.chooser.picker.list
+        options = launch.screen.picker.list
         await launch.until(lambda: options.option_count > 5)
         # The row under the mouse is drawn of the long list still, while the short one is there already.
         event = events.Click(options, 5, 5, 0, 0, 1, False, False, False, style=Style(meta={"option": 5}))
@@ -334,7 +334,7 @@ async def test_enter_chooses_once_the_list_has_come(app, monkeypatch):
         goes_on.wait(PATIENCE)
         yield from growing_list(*arguments)
 
-    monkeypatch.setattr(component_chooser, "growing_list", late)
+    monkeypatch.setattr(component_picker, "growing_list", late)
     async with jobs_of(app, rows=0) as table:
         await table.open(LaunchScreen, "n")
         launch = Launch(table.pilot)
@@ -343,17 +343,17 @@ async def test_enter_chooses_once_the_list_has_come(app, monkeypatch):
         goes_on.set()
         await launch.until(lambda: launch.component() == "demo.train", "its form")
         # A list that comes later does not choose again.
-        picker, posted = launch.screen.chooser.picker, []
+        picker, posted = launch.screen.picker, []
         monkeypatch.setattr(picker, "post_message", posted.append)
-        picker.show({one.name: one for one in picker.components}, {}, ())
+        picker.show({one.name: one for one in picker.components}, {})
         assert [one for one in posted if isinstance(one, ComponentPicker.Chosen)] == []
         monkeypatch.undo()
 
 
 async def test_a_highlight_after_the_choice_does_not_undo_it(app):
     async with launch_of(app) as launch:
-        picker = launch.screen.chooser.picker
+        picker = launch.screen.picker
         demo = next(one for one in picker.components if one.name == "demo.train")
         picker.post_message(ComponentPicker.Chosen(demo))
-        picker.post_message(ComponentPicker.Highlighted(demo))
+        picker.action_pick(1)
         await launch.until(lambda: launch.component() == "demo.train", "its form")

@@ -21,9 +21,8 @@ from ..format import clock, count
 from ..rows import backend_word
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
+from ..ui.filtered_pane import FilteredPane
 from ..ui.palette import STYLES, Text
-from ..ui.pane import Pane
-from ..ui.prompt_input import PromptInput
 from ..ui.row_table import RowTable
 from ..ui.text_pane import TextPane
 from ..ui.title_rule import tabs_text
@@ -79,20 +78,6 @@ class _Shown(NamedTuple):
     bright: frozenset[str] = frozenset()
 
 
-class ClusterPane(Pane):
-    """The table under its tabs, with a row for the filter while it acts."""
-
-    def __init__(self, keep_filter: Callable[[], object]) -> None:
-        super().__init__(id="cluster-pane")
-        self.table = RowTable(id="cluster-table")
-        self.filter = PromptInput(keep_filter, placeholder="words that a row contains", id="cluster-filter")
-        self.filter.display = False
-
-    def compose_body(self) -> ComposeResult:
-        yield self.table
-        yield self.filter
-
-
 class ClusterScreen(BaseScreen):
     """What is free where; where an option is chosen, the answer is its new text.
 
@@ -134,7 +119,9 @@ class ClusterScreen(BaseScreen):
         self._answers: dict[str, _Answer] = {}
         self._estimates: dict[tuple[str, str], StartEstimate] = {}
         self._shown = _Shown()
-        self._pane = ClusterPane(self._keep_filter)
+        self._pane = FilteredPane(
+            "", RowTable(id="cluster-table"), "words that a row contains", id="cluster-pane", filter_id="cluster-filter"
+        )
         self._limits = TextPane("Limits", id="cluster-limits")
         self._timer: Timer | None = None
 
@@ -209,9 +196,9 @@ class ClusterScreen(BaseScreen):
             table.placeholder = Text(f"Asking {words.get(self._backend, 'the backends')}", STYLES.faint)
             table.show(None, frozenset())
         else:
-            empty = "No row contains these words" if self._filter else "Nothing here"
+            empty = "No row contains these words" if self._pane.words else "Nothing here"
             table.placeholder = Text(plain(answer.error) or empty, STYLES.failed if answer.error else STYLES.faint)
-            table.show(shown.table, shown.bright, self._filter, self._cursor)
+            table.show(shown.table, shown.bright, self._pane.words, self._cursor)
             self._cursor = ""
         self._draw_limits()
         self._estimate()
@@ -247,10 +234,6 @@ class ClusterScreen(BaseScreen):
 
     # Keys
 
-    @property
-    def _filter(self) -> str:
-        return self._pane.filter.value.strip()
-
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if not super().check_action(action, parameters):
             return None
@@ -277,7 +260,7 @@ class ClusterScreen(BaseScreen):
 
     def _open_pool(self, name: str) -> None:
         self._cursor, self._pool = (self._pool, "") if not name else ("", name)
-        self._clear_filter()
+        self._pane.clear_filter()
         self._draw()
         self._show(asks=False)
 
@@ -294,23 +277,12 @@ class ClusterScreen(BaseScreen):
 
     def action_filter(self) -> None:
         """Type a filter."""
-        self._pane.filter.display = True
-        self.set_focus(self._pane.filter)
-        self.refresh_bars()
+        self._pane.ask_filter()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter while typing."""
         if event.input is self._pane.filter:
             self._draw()
-
-    def _keep_filter(self) -> None:
-        self.set_focus(self._pane.table)
-        self._pane.filter.display = bool(self._filter)
-        self.refresh_bars()
-
-    def _clear_filter(self) -> None:
-        self._pane.filter.value = ""
-        self._keep_filter()
 
     def action_tab(self, name: str) -> None:
         """Show the pools of a backend."""
@@ -330,7 +302,7 @@ class ClusterScreen(BaseScreen):
     def action_back(self) -> None:
         """Clear the filter, leave the nodes, go back."""
         if self._pane.filter.display:
-            self._clear_filter()
+            self._pane.clear_filter()
         elif self._pool:
             self._open_pool("")
         else:

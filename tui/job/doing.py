@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textual.app import ComposeResult
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -47,19 +46,12 @@ class DoingPane(Pane):
     """The main metric of a job as a chart, other values in a row, and above them what is not well."""
 
     def __init__(self) -> None:
-        super().__init__("Progress", id="doing-pane")
         self.chart = DoingChart()
         self._notes = Static(id="doing-notes", markup=False)
         self._stacks = Static(id="doing-stacks", markup=False)
         self._values = Static(id="doing-values", markup=False)
         self._activity = Activity()
-
-    def compose_body(self) -> ComposeResult:
-        """Yield the notes, what the stacks say, the chart and the values."""
-        yield self._notes
-        yield self._stacks
-        yield self.chart
-        yield self._values
+        super().__init__("Progress", self._notes, self._stacks, self.chart, self._values, id="doing-pane")
 
     def show(self, activity: Activity, taken: StacksTaken | None = None) -> None:
         """Show what a job is doing, and of a stalled one where its ranks stand."""

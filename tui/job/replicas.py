@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual import events
-from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.message import Message
 from textual.reactive import reactive
@@ -145,18 +144,13 @@ class ReplicasPane(Pane):
     """The grid of replicas over the facts of the chosen one."""
 
     def __init__(self) -> None:
-        super().__init__("Replicas", id="replicas-pane")
         self.grid = ReplicaGrid(id="replica-grid")
         self.facts = FactLines()
+        super().__init__("Replicas", self.grid, self.facts, id="replicas-pane")
         self._picked = False
         self._slow: Observation | None = None
         self._ports: list[PublishedPort] = []
         self._usages: dict[tuple[str, int], deque[ReplicaUsage]] = {}
-
-    def compose_body(self) -> ComposeResult:
-        """Yield the grid and the facts."""
-        yield self.grid
-        yield self.facts
 
     def show(self, described: DescribeAppResponse) -> None:
         """Show the replicas; the first that failed is chosen until a person chooses."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from ...backends.shared.secrets import mask_text
@@ -23,6 +21,7 @@ from ..logs.rows import clock_text
 from ..ui.bars import key_text
 from ..ui.palette import STYLES, Text
 from ..ui.pane import Pane
+from ..ui.text_pane import TextScroll
 from ..ui.theme import glyphs_of
 
 if TYPE_CHECKING:
@@ -50,33 +49,23 @@ _KEYS = {
 }  # fmt: skip
 
 
-class WhyScroll(VerticalScroll, can_focus=True):
+class WhyScroll(TextScroll):
     """The scrolled body of the pane."""
 
     HELP_TITLE = "Why"
-    BINDINGS = [
-        ("j,down", "scroll_down", "Down"),
-        ("k,up", "scroll_up", "Up"),
-        ("g,home", "scroll_home", "First line"),
-        ("G,end", "scroll_end", "Last line"),
-        Binding("y", "screen.copy_reason", "Copy the reason", id="why.copy"),
-    ]
+    BINDINGS = [Binding("y", "screen.copy_reason", "Copy the reason", id="why.copy")]
 
 
 class WhyPane(Pane):
     """The reason of a job's state."""
 
     def __init__(self) -> None:
-        super().__init__("Why", id="why-pane")
         self.reason = ""
         self._described: DescribeAppResponse | None = None
         self.explanation: Explanation | None = None
         self._content = Static(markup=False)
         self.body = WhyScroll(self._content, id="why-scroll")
-
-    def compose_body(self) -> ComposeResult:
-        """Yield the text."""
-        yield self.body
+        super().__init__("Why", self.body, id="why-pane")
 
     def show(self, described: DescribeAppResponse, explanation: Explanation | None = None) -> None:
         """Show the reason of a described job, and why it failed once that is known."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.reactive import reactive
 from textual.widget import Widget
@@ -48,17 +47,13 @@ class JobCard(OnDashboard, Pane):
     """
 
     def __init__(self) -> None:
-        super().__init__()
         self.body = CardBody()
+        # A chart stands beside the facts where there is room.
+        super().__init__("", Horizontal(self.body))
         self._job_name = ""
         self._handle = ""
         self._described: JobDescribed | None = None
         self._is_following = False
-
-    def compose_body(self) -> ComposeResult:
-        """Yield the facts; the chart stands beside them."""
-        with Horizontal():
-            yield self.body
 
     def show(
         self, row: JobRow | None, described: DescribeAppResponse | None, now: float, found: Conclusion | None = None

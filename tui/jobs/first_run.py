@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from textual.app import ComposeResult
 from textual.reactive import reactive
 from textual.widget import Widget
 
@@ -31,14 +30,10 @@ class FirstRun(Pane):
     """The empty state of the Jobs screen."""
 
     def __init__(self) -> None:
-        super().__init__("Jobs")
+        self._block = LeftBlock()
+        super().__init__("Jobs", self._block)
         self.rule.info = Text("0")
         self.rule.active = True
-        self._block = LeftBlock()
-
-    def compose_body(self) -> ComposeResult:
-        """Yield the block."""
-        yield self._block
 
     def show(
         self, schedulers: Sequence[str], findings: Mapping[str, Sequence[Finding]], outages: Mapping[str, Outage]

@@ -21,6 +21,7 @@ from ..format import clock, count
 from ..job.actions import JobActions
 from ..rows import JobRow, backend_word
 from ..ui.bars import Hint, key_of
+from ..ui.filtered_pane import FilteredPane
 from ..ui.garbage_collection import spare_living
 from ..ui.job_cells import COLUMNS_BY_KEY, state_style
 from ..ui.palette import STYLES, Text
@@ -31,7 +32,7 @@ from .card import JobCard
 from .chains import Chains
 from .filter import FilterError, JobView
 from .first_run import FirstRun
-from .table import JobTable, Sort, TablePane
+from .table import JobTable, Sort
 
 if TYPE_CHECKING:
     from ...backends.history.launch_record import LaunchRecord
@@ -71,7 +72,8 @@ class JobsScreen(JobActions):
 
     def __init__(self) -> None:
         super().__init__()
-        self.table_pane = TablePane(self._keep_filter)
+        placeholder = "state:failed age:<2h backend:local name !word"
+        self.table_pane = FilteredPane("Jobs", JobTable(id="table"), placeholder, id="table-pane", filter_id="filter")
         self.card = JobCard()
         self._logs: LogsArea | None = None
         self.first_run = FirstRun()
@@ -404,10 +406,7 @@ class JobsScreen(JobActions):
 
     def action_filter(self) -> None:
         """Type a filter."""
-        self.table_pane.filter.display = True
-        # At once: the next key may be here already.
-        self.set_focus(self.table_pane.filter)
-        self.refresh_bars()
+        self.table_pane.ask_filter()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter while typing."""
@@ -419,18 +418,10 @@ class JobsScreen(JobActions):
                 return
             self.choose_view(view)
 
-    def _keep_filter(self) -> None:
-        self.set_focus(self.table)
-        self.table_pane.filter.display = bool(self.table_pane.filter.value.strip())
-        self.refresh_bars()
-
     def action_back(self) -> None:
         """Undo one thing: the filter, the marks, the zoom."""
         if self.table_pane.filter.display:
-            self.table_pane.filter.value = ""
-            self.table_pane.filter.display = False
-            self.set_focus(self.table)
-            self.refresh_bars()
+            self.table_pane.clear_filter()
         elif self.table.marks or self.table.hidden_marks:
             self.table.clear_marks()
         elif self.has_class("-zoom-table") or self.has_class("-zoom-logs"):

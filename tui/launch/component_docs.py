@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
-from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
@@ -34,13 +33,9 @@ class ComponentDocs(Pane):
     """The documentation of the highlighted component."""
 
     def __init__(self) -> None:
-        super().__init__(id="docs")
         self._content = Static(markup=False)
-        self._body = VerticalScroll(self._content)
-
-    def compose_body(self) -> ComposeResult:
-        self._body.can_focus = False
-        yield self._body
+        self._body = VerticalScroll(self._content, can_focus=False)
+        super().__init__("", self._body, id="docs")
 
     def show(self, doc: ComponentDoc, launches: list[LaunchRecord], now: float, *, fills_form: bool) -> None:
         """Show a component: why it cannot be launched, what it does, and its last launch."""

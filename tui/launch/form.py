@@ -288,19 +288,16 @@ class LaunchForm(Vertical):
             row.show_known()
         self._show_help()
 
-    def show_unusable(self, reasons: Mapping[str, str]) -> None:
-        """Show in the scheduler's help which schedulers cannot be used, and why."""
-        self._unusable = reasons
-        self._show_help()
-
     # State
 
     def refresh_state(self, session: LaunchSession) -> None:
         """Draw the rows, the warnings and whether the form can be submitted."""
         model, failure = session.model, session.config_fault or session.failure
+        self._unusable = session.unusable
         for row in self.rows:
             row.refresh_field()
         self._refresh_roles(model)
+        self._show_help()
         errors, jobs = model.errors(), model.launch_count()
         words = Text(end="")
         if errors:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -106,7 +107,7 @@ class FormEditor(OnDashboard, Horizontal):
         self.session = session
         if not await self._load(first=True):
             return False
-        self._check_schedulers(session)
+        self._ask("schedulers", session.check_schedulers)
         return True
 
     def close(self) -> None:
@@ -166,11 +167,6 @@ class FormEditor(OnDashboard, Horizontal):
         self.form.show_known()
         if filled:
             self._changed(_AT_ONCE)
-
-    @work(group="schedulers", exclusive=True, exit_on_error=False)
-    async def _check_schedulers(self, session: LaunchSession) -> None:
-        await session.check_schedulers()
-        self.form.show_unusable(session.unusable)
 
     def _reload(self, scheduler: str, *, refill: bool = False, trusted: Path | None = None) -> None:
         if self.session is None:
@@ -317,7 +313,7 @@ class FormEditor(OnDashboard, Horizontal):
         session.changed()
         self._refresh()
         if session.model.unread_resource:
-            self._read_resource(session)
+            self._ask("resource", session.read_resource)
         self._dry_run(delay)
 
     def _refresh(self) -> None:
@@ -326,10 +322,14 @@ class FormEditor(OnDashboard, Horizontal):
             self.preview.show_session(self.session)
         self.post_message(self.Changed())
 
-    @work(group="resource", exit_on_error=False)
-    async def _read_resource(self, session: LaunchSession) -> None:
-        while await session.read_resource():
+    def _ask(self, group: str, asking: Callable[[], Awaitable[object]], *, exclusive: bool = False) -> None:
+        """Ask something in a worker, then show the answer."""
+
+        async def ask() -> None:
+            await asking()
             self._refresh()
+
+        self.run_worker(ask(), group=group, exclusive=exclusive, exit_on_error=False)
 
     @work(group="dry-run", exclusive=True, exit_on_error=False)
     async def _dry_run(self, delay: float = 0) -> None:
@@ -338,7 +338,7 @@ class FormEditor(OnDashboard, Horizontal):
         if session is None or session.fault:
             return
         if session.takes_other_workspace():
-            self._list_workspace(session)
+            self._ask("workspace", session.list_workspace, exclusive=True)
         self._show_partitions()
         if await session.dry_run(lambda text: self.dashboard.post_to(self, self.Slow(text))):
             await self.form.show_roles(session.model)
@@ -355,19 +355,9 @@ class FormEditor(OnDashboard, Horizontal):
             self.session.note = f"the component is running: {message.text}"
             self.preview.show_session(self.session)
 
-    @work(group="workspace", exclusive=True, exit_on_error=False)
-    async def _list_workspace(self, session: LaunchSession) -> None:
-        await session.list_workspace()
-        self._refresh()
-
     def _show_partitions(self) -> None:
         if self.session is not None and self.preview.tab == "partitions":
-            self._find_partitions(self.session)
-
-    @work(group="partitions", exit_on_error=False)
-    async def _find_partitions(self, session: LaunchSession) -> None:
-        await session.find_partitions()
-        self.preview.show_session(session)
+            self._ask("partitions", self.session.find_partitions)
 
     def stop_dry_run(self) -> None:
         """Ignore the answer: it would replace the error of a failed launch."""

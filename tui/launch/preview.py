@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 
 from ...logs.text.sanitize import plain
@@ -35,15 +34,12 @@ class Preview(Pane):
     """Texts behind tabs; the last three tabs exist only where the launch has such."""
 
     def __init__(self) -> None:
-        super().__init__(id="preview")
         self._content = SteadyStatic()
         self.body = VerticalScroll(self._content, id="preview-body")
+        super().__init__("", self.body, id="preview")
         self._tab = TABS[0]
         self._session: LaunchSession | None = None
         self._drawn: tuple[object, ...] = ()
-
-    def compose_body(self) -> ComposeResult:
-        yield self.body
 
     def on_mount(self) -> None:
         self._draw()
@@ -92,17 +88,15 @@ class Preview(Pane):
 
     def _source(self, tab: str, session: LaunchSession) -> tuple[Any, ...]:
         """Return the function that makes the text of a tab, and its arguments."""
-        if tab == "diff":
-            return diff_text, session.diff, session.last is not None, session.not_repeated, session.request_diff
-        if tab == "command":
-            return command_text, session.command
-        if tab == "script":
-            return script_text, session.script_lines, glyphs_of(self.app)
-        if tab == "partitions":
-            return partitions_text, session.partitions
-        if tab == "workspace":
-            return workspace_text, session.listing, session.unreadable
-        return request_text, session.request, session.note, session.label, session.interpreter
+        sources: dict[str, tuple[Any, ...]] = {
+            "command": (command_text, session.command),
+            "diff": (diff_text, session.diff, session.last is not None, session.not_repeated, session.request_diff),
+            "dry run": (request_text, session.request, session.note, session.label, session.interpreter),
+            "script": (script_text, session.script_lines, glyphs_of(self.app)),
+            "partitions": (partitions_text, session.partitions),
+            "workspace": (workspace_text, session.listing, session.unreadable),
+        }
+        return sources[tab]
 
 
 def request_text(request: str, note: str, label: str, interpreter: str) -> Text:

@@ -50,6 +50,10 @@ class LaunchDialog(Dialog[None]):
     def on_mount(self) -> None:
         self._draw()
 
+    @property
+    def has_reports(self) -> bool:
+        return bool(self._said)
+
     def say(self, text: str) -> None:
         """Show a report; it replaces the last one with the same words before the colon."""
         if self._said and self._said[-1].partition(":")[0] == text.partition(":")[0]:
@@ -64,16 +68,9 @@ class LaunchDialog(Dialog[None]):
         lines = [Text(row, STYLES.muted) for row in rows] + [Text()] * (_LINES - len(rows))
         self._text.update(Text("\n", no_wrap=True).join([Text(), *lines, Text()]))
 
-    def leave(self) -> None:
-        """Close: the launch is over."""
-        self.dismiss(None)
-
     def on_button_pressed(self, event: Button.Pressed) -> None:
         if event.button.id == "end":
-            self._end_launch()
+            self.say("Stopping the launch")
+            self._progress.cancel()
         else:
-            self.dismiss(None)
-
-    def _end_launch(self) -> None:
-        self.say("Stopping the launch")
-        self._progress.cancel()
+            self.dismiss()

@@ -26,8 +26,9 @@ from ..rows import JobRow
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
 from ..ui.palette import STYLES, Text
+from ..ui.pane import Divider
 from ..ui.theme import now_of
-from .component_chooser import ComponentChooser
+from .component_docs import ComponentDocs
 from .component_picker import ComponentPicker
 from .field_input import FieldInput
 from .form_editor import FormEditor
@@ -73,7 +74,9 @@ class LaunchScreen(BaseScreen):
         scheduler: str = "",
     ) -> None:
         super().__init__()
-        self.chooser = ComponentChooser()
+        self.docs = ComponentDocs()
+        self.picker = ComponentPicker(self.docs)
+        self._chooser = Horizontal(self.picker, Divider(id="launch-divider"), self.docs, id="chooser")
         self.editor = FormEditor()
         self.editor.display = False
         self._start = Start(record, foreign, changes, chosen=scheduler)
@@ -85,19 +88,19 @@ class LaunchScreen(BaseScreen):
     def compose_body(self) -> ComposeResult:
         """Yield both steps; the style sheet shows what the step and the width ask for."""
         with Horizontal(id="launch-body"):
-            yield self.chooser
+            yield self._chooser
             yield self.editor
 
     def on_mount(self) -> None:
-        self.chooser.list_components()
+        self.picker.list_components()
         if self._start.is_relaunch or self._component is not None:
             # What is typed before the form is there is for no list.
             self._show_step(picking=False)
             self._open_form(self._component)
         else:
             # At once: the next key may be here already. And again once it is shown: before, nothing takes the focus.
-            self.set_focus(self.chooser.picker.search)
-            self.chooser.picker.search.focus()
+            self.set_focus(self.picker.search)
+            self.picker.search.focus()
 
     def on_unmount(self) -> None:
         self._keep_draft()
@@ -124,10 +127,10 @@ class LaunchScreen(BaseScreen):
     def _show_step(self, *, picking: bool) -> None:
         # No class of the screen or of the editor, which would style every field anew.
         self.editor.display = not picking
-        self.chooser.set_class(not picking, "-chosen")
+        self._chooser.set_class(not picking, "-chosen")
 
     def on_component_picker_chosen(self, message: ComponentPicker.Chosen) -> None:
-        self.chooser.picker.hold()
+        self.picker.hold()
         self._open_chosen(message.component)
 
     @work(group="open form", exclusive=True, exit_on_error=False)
@@ -135,7 +138,7 @@ class LaunchScreen(BaseScreen):
         try:
             await self._open(component)
         finally:
-            typed = self.chooser.picker.release()
+            typed = self.picker.release()
         # Letters that came before the form are for its first field.
         if typed and isinstance(self.focused, FieldInput):
             self.focused.post_message(events.Paste(typed))
@@ -155,7 +158,7 @@ class LaunchScreen(BaseScreen):
             component = ComponentSummary(name, "file", Path(), 0)
         if component is None:
             session = LaunchSession(runner, settings, start)
-        elif (described := await self.chooser.choose(component)) is not None:
+        elif (described := await self.picker.choose(component)) is not None:
             session = LaunchSession(runner, settings, start, described.doc, described.last)
         else:
             session = None
@@ -166,10 +169,10 @@ class LaunchScreen(BaseScreen):
             if start.draft is not None and not session.model.lost_arguments:
                 self.dashboard.status.say("Filled with the values that you typed before")
         elif self.focused is None:
-            self.chooser.picker.search.focus()
+            self.picker.search.focus()
         self.refresh_bars()
 
-    @on(ComponentChooser.Listed)
+    @on(ComponentPicker.Listed)
     @on(FormEditor.Changed)
     def show_state(self) -> None:
         """Show in the bars how things stand."""
@@ -279,7 +282,7 @@ class LaunchScreen(BaseScreen):
             self._show_step(picking=True)
             self._keep_draft()
             self.editor.close()
-            self.chooser.picker.search.focus()
+            self.picker.search.focus()
             self.refresh_bars()
         else:
             self.dismiss()
@@ -296,13 +299,11 @@ class LaunchScreen(BaseScreen):
 
     def summary(self) -> Text:
         """Return how many components there are, while one is picked."""
-        return self.chooser.summary() if self.is_picking else Text()
+        return self.picker.summary() if self.is_picking else Text()
 
     def counts(self) -> Text:
         """Return how many components there are that did not load."""
-        broken = (
-            [component for component in self.chooser.picker.components if component.error] if self.is_picking else []
-        )
+        broken = [component for component in self.picker.components if component.error] if self.is_picking else []
         if not broken:
             return Text()
         where = f"{broken[0].name} line {broken[0].line}" if broken[0].line else broken[0].name

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from textual.app import ComposeResult
-
 from ...specs.status import AppState, ReplicaState
 from ..format import age, count, split_name
 from ..ui.job_cells import first_failed, state_text
@@ -32,19 +30,15 @@ class LogsArea(Pane):
     """
 
     def __init__(self, *, id: str | None = None, compact: bool = False, with_job: bool = True) -> None:
-        super().__init__("Logs", id=id)
         self._with_job = with_job
         self.log_pane = LogPane(id="log-pane")
         self.log_pane.compact = compact
+        super().__init__("Logs", self.log_pane, id=id)
         self._shown: tuple[object, ...] = ()
         self._row: JobRow | None = None
         self._final = False
         # Whether the log was put to what the job ended of: once, then a person goes where they like.
         self._stood = False
-
-    def compose_body(self) -> ComposeResult:
-        """Yield the log pane."""
-        yield self.log_pane
 
     def on_mount(self) -> None:
         """Take what the settings call an error."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual import events, work
@@ -26,8 +27,7 @@ from .replica_bar import ReplicaBar
 from .replica_picker import ALL, ReplicaPicker
 from .rows import TIME_MODES
 from .save import save
-from .search import LogSearch
-from .search_row import Mode
+from .search import LogSearch, Mode
 from .session import AnyLog, LogGrew, LogSession
 from .status import LogStatus, PillPressed, StatusRow, state_text, status_of
 from .text import LineForm
@@ -94,32 +94,29 @@ class LogPane(Vertical):
     compact: var[bool] = var(False)
     """Leave out the status row and the replicas' row, for a layout that says the state in its title."""
 
+    @dataclass
     class StatusChanged(Message):
         """The pane follows, stands still, has more lines, or shows another replica or stream."""
 
-        def __init__(self, status: LogStatus) -> None:
-            super().__init__()
-            self.status = status
+        status: LogStatus
 
         def can_replace(self, message: Message) -> bool:
             """Only the last of several that wait matters."""
             return isinstance(message, LogPane.StatusChanged)
 
+    @dataclass
     class Said(Message):
         """Something to tell the person, such as that nothing was found."""
 
-        def __init__(self, text: str, *, failed: bool = False) -> None:
-            super().__init__()
-            self.text = text
-            self.failed = failed
+        text: str
+        failed: bool = False
 
+    @dataclass
     class Copied(Message):
         """A text to be copied, and what it is, such as ``12 lines``."""
 
-        def __init__(self, text: str, what: str) -> None:
-            super().__init__()
-            self.text = text
-            self.what = what
+        text: str
+        what: str
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -186,7 +183,7 @@ class LogPane(Vertical):
     def set_failed(self, replicas: frozenset[int]) -> None:
         """Mark the replicas that failed, by their places."""
         self._failed = replicas
-        self._bar.failed = replicas
+        self._refresh_status()
 
     def select_replica(self, replica: int | None) -> None:
         """Show one replica by its place, or all of them (None)."""
@@ -210,7 +207,7 @@ class LogPane(Vertical):
 
     def say(self, text: str, *, failed: bool = False) -> None:
         """Let the screen tell a person something."""
-        self.post_message(self.Said(text, failed=failed))
+        self.post_message(self.Said(text, failed))
 
     def focus_log(self) -> None:
         """Give the lines the focus."""
@@ -252,12 +249,9 @@ class LogPane(Vertical):
         self._refresh_status()
 
     def _refresh_status(self) -> None:
-        status = status_of(self.session, self._view, self._reason)
-        bar, session = self._bar, self.session
-        bar.numbers, bar.chosen, bar.failed = session.all_numbers, session.replica, self._failed
-        bar.stream, bar.wrap, bar.times = session.stream, self._view.wrap, self._view.times
-        self._row.options_shown = not bar.display
-        self._row.status = status
+        status = status_of(self.session, self._view, self._reason, self._failed)
+        self._row.options_shown = not self._bar.display
+        self._row.status = self._bar.status = status
         if status != self.status:
             if (status.state == "selecting") != (self.status.state == "selecting"):
                 self.refresh_bindings()
@@ -380,7 +374,7 @@ class LogPane(Vertical):
         elif self._view.selection is not None:
             self._view.unselect()
         else:
-            self._search.leave()
+            self._search.action_leave()
 
     # Search, filters, errors, places
 

@@ -9,6 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Literal
 
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal
+from textual.widgets import Input, Static
+
 from ...logs.lines.background import Search
 from ...logs.lines.failure import find_cause
 from ...logs.lines.matches import Matches, Rule
@@ -18,11 +23,11 @@ from ...logs.pattern.pattern import Pattern, PatternError, parse_pattern
 from ...logs.text.sanitize import plain
 from ...logs.text.shown import shown_text
 from ..format import count
-from ..ui.bars import key_text
+from ..ui.bars import key_of, key_text
 from ..ui.palette import STYLES, Text
-from .jump import Jump, JumpError, Line, Times, parse_jump
+from ..ui.prompt_input import PromptInput
+from .jump import EXAMPLES, Jump, JumpError, Line, Times, parse_jump
 from .rows import Marks
-from .search_row import SearchRow
 from .session import AnyLog, LogSession
 from .view import LogView
 
@@ -30,9 +35,22 @@ from .view import LogView
 _MOST_STEPS = 8
 _HINTS = (("logs.match", "next"), ("logs.match_back", "previous"))
 
+Mode = Literal["search", "filter", "jump"]
 
-class LogSearch(SearchRow):
-    """Carries out what is typed in its row; threads search, and their answers are handled in the event loop.
+_SIGNS: dict[Mode, str] = {"search": "/", "filter": "&", "jump": ":"}
+_PLACEHOLDERS: dict[Mode, str] = {
+    "search": "search",
+    "filter": "keep matching lines, !text drops them",
+    "jump": "line, percentage or time",
+}
+# From this width on the kind of the pattern is shown beside the progress of its search.
+_ROOMY = 100
+
+
+class LogSearch(Horizontal):
+    """``/ timeout     3 of 17   n next   N previous   esc clear        text, any case``.
+
+    Threads search for what is typed; their answers are handled in the event loop.
 
     Args:
         view: the lines on screen, which it moves and highlights.
@@ -41,10 +59,30 @@ class LogSearch(SearchRow):
         show_log: shows the session's log after its filters changed.
     """
 
+    HELP_TITLE = "Pattern"
+    DEFAULT_CSS = """
+    LogSearch { height: 1; width: 1fr; display: none; }
+    LogSearch > #pattern-glyph { width: 3; height: 1; }
+    LogSearch > Input { width: 34%; min-width: 16; height: 1; }
+    LogSearch.-jump > Input { width: 18; }
+    LogSearch > #pattern-words { width: 1fr; height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    LogSearch > #pattern-kind { width: auto; height: 1; padding: 0 1; }
+    """
+    BINDINGS = [
+        Binding("ctrl+r", "regex", "Text or regular expression", id="search.regex"),
+        Binding("escape", "leave", "Clear", id="search.leave"),
+    ]
+
     def __init__(
         self, view: LogView, session: LogSession, say: Callable[[str], object], show_log: Callable[[], object]
     ) -> None:
         super().__init__()
+        self.mode: Mode = "search"
+        self.regex = self.typing = False
+        self.input = PromptInput(self._accept)
+        self._sign = Static(markup=False, id="pattern-glyph")
+        self._words = Static(markup=False, id="pattern-words")
+        self._kind = Static(markup=False, id="pattern-kind")
         self._view, self._session = view, session
         self._tell, self._show_log = say, show_log
         self.error_patterns: Sequence[str] = ()
@@ -64,6 +102,12 @@ class LogSearch(SearchRow):
         self._as_current = False
         self._asked_for_cause = False
         self._places: dict[tuple[int | None, str], Line] = {}
+
+    def compose(self) -> ComposeResult:
+        yield self._sign
+        yield self.input
+        yield self._words
+        yield self._kind
 
     @property
     def is_searching(self) -> bool:
@@ -90,7 +134,7 @@ class LogSearch(SearchRow):
         """Search for nothing, filter nothing, go nowhere."""
         self._drop_pattern()
         self.forget_places()
-        self.close()
+        self._close()
 
     def attach(self) -> None:
         """Search in the session's log from now on."""
@@ -108,7 +152,7 @@ class LogSearch(SearchRow):
                 search.poll_now()
         self._travel()
 
-    def leave(self) -> None:
+    def action_leave(self) -> None:
         """Give up what is typed; a search and filters end too, but not for a place that was typed."""
         asked_place, session = self.mode == "jump", self._session
         self.screen.set_focus(self._view)
@@ -117,7 +161,7 @@ class LogSearch(SearchRow):
             return
         filtered = bool(session.rules)
         self._drop_pattern()
-        self.close()
+        self._close()
         if filtered:
             self._filter(())
         self._mark()
@@ -146,17 +190,57 @@ class LogSearch(SearchRow):
         with suppress(RuntimeError):
             self.call_later(handle, *arguments)
 
-    # What was typed
+    # What is typed
 
-    def accept(self) -> None:
+    def ask(self, mode: Mode) -> None:
+        """Let a person type a pattern or a place."""
+        self._set(mode, "")
+        self.typing = self.display = True
+        hint = f"  {key_of(self, 'search.regex')} text or expression"
+        self._say(Text(hint if mode != "jump" else EXAMPLES, STYLES.faint))
+        # At once: the next key may be here already.
+        self.screen.set_focus(self.input)
+
+    def _say(self, words: Text) -> None:
+        """Show how far the search is, or what can be typed."""
+        self._words.update(Text("  ").append_text(words))
+        self._say_kind()
+
+    def _close(self) -> None:
+        self._set("search", "")
+        self.typing = self.display = False
+
+    def _set(self, mode: Mode, value: str) -> None:
+        self.mode = mode
+        self.set_class(mode == "jump", "-jump")
+        self.input.placeholder = _PLACEHOLDERS[mode]
+        self._sign.update(Text(f" {_SIGNS[mode]}", f"bold {STYLES.accent}"))
+        self.input.value = value
+
+    def _say_kind(self) -> None:
+        # Afterwards only where there is room beside how far the search is.
+        asked = self.mode != "jump" and (self.typing or (self.input.value and self.size.width >= _ROOMY))
+        self._kind.update(Text(kind_words(self.input.value, regex=self.regex) if asked else "", STYLES.faint))
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._say_kind()
+
+    def action_regex(self) -> None:
+        """Read the pattern the other way."""
+        if self.mode != "jump":
+            self.regex = not self.regex
+            self._say_kind()
+
+    def _accept(self) -> None:
         """Search or filter by what was typed, or go there."""
         if not self.input.value:
-            self.leave()
+            self.action_leave()
             return
         try:
             self._carry_out(self.input.value)
         except (PatternError, JumpError) as error:
-            self.say(Text(str(error), STYLES.removed))
+            self._say(Text(str(error), STYLES.removed))
             return
         self.screen.set_focus(self._view)
         self._rest()
@@ -185,10 +269,6 @@ class LogSearch(SearchRow):
         # The field may have the focus again: this event comes after the next keys.
         if self.typing and self.screen.focused is not self.input:
             self._rest()
-
-    def on_search_row_cleared(self, message: SearchRow.Cleared) -> None:
-        message.stop()
-        self.leave()
 
     # Matches and errors
 
@@ -390,13 +470,14 @@ class LogSearch(SearchRow):
     def _rest(self) -> None:
         """Show what is searched for once nothing is typed."""
         pattern = self._session.pattern
-        self.show_pattern(pattern.text if pattern is not None else "")
+        self.typing = False
+        self._set("search", pattern.text if pattern is not None else "")
         self._show_words()
 
     def _show_words(self) -> None:
         if not self.typing:
             self.display = self._session.pattern is not None or bool(self._session.rules)
-            self.say(self._words_now())
+            self._say(self._words_now())
 
     def _words_now(self) -> Text:
         """Return how far the search is, and which filters are on."""
@@ -421,3 +502,14 @@ class LogSearch(SearchRow):
         total = f"{state.found:,}{'' if state.complete else '+'}"
         line, rank = self._ranked or (None, None)
         return f"{total} found" if rank is None or line != self._session.current else f"{rank + 1:,} of {total}"
+
+
+def kind_words(text: str, *, regex: bool) -> str:
+    """Return how a pattern is read, such as ``text, any case``."""
+    kind = "regular expression" if regex else "text"
+    try:
+        ignore_case = parse_pattern(text, regex=regex).ignore_case if text else True
+    except PatternError:
+        # Half typed, most often.
+        return kind
+    return f"{kind}, {'any' if ignore_case else 'exact'} case"

@@ -15,7 +15,7 @@ from ..format import count
 from ..ui.bars import key_text
 from ..ui.drawing import guard_render
 from ..ui.palette import STYLES, Text
-from .rows import clock_text
+from .rows import TimeMode, clock_text
 from .session import LogSession
 from .view import LogView
 
@@ -55,6 +55,9 @@ class LogStatus:
         at: when that line came (seconds since the epoch), None where it is not known.
         at_end: whether the log's last line is on screen.
         reason: why there is no log, in words; empty where there is one.
+        numbers: the number of each replica; replicas are chosen by their places.
+        failed: the places of the replicas that failed.
+        times: which time stands before each line.
     """
 
     state: LogState = "none"
@@ -73,6 +76,9 @@ class LogStatus:
     at: float | None = None
     at_end: bool = True
     reason: str = ""
+    numbers: tuple[int, ...] = ()
+    failed: frozenset[int] = frozenset()
+    times: TimeMode = "off"
 
 
 def state_text(status: LogStatus) -> Text:
@@ -170,13 +176,14 @@ class StatusRow(Widget):
         return text
 
 
-def status_of(session: LogSession, view: LogView, reason: str) -> LogStatus:
+def status_of(session: LogSession, view: LogView, reason: str, failed: frozenset[int]) -> LogStatus:
     """Return what a pane shows and does now.
 
     Args:
         session: the log.
         view: its lines on screen.
         reason: why there is no log.
+        failed: the places of the replicas that failed.
     """
     if session.log is None:
         return LogStatus(reason=reason)
@@ -199,6 +206,9 @@ def status_of(session: LogSession, view: LogView, reason: str) -> LogStatus:
         line=last.number - bounds.first + bounds.gone + 1 if last is not None and bounds.complete else None,
         at=last.time if last is not None else None,
         at_end=last is None or last.number == bounds.end - 1,
+        numbers=session.all_numbers,
+        failed=failed,
+        times=view.times,
     )
 
 

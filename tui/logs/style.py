@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from rich.color import Color
+from rich.color import Color, parse_rgb_hex
 from rich.style import Style
 
 from ...logs.text.sgr import RGB, SgrStyle
@@ -82,7 +82,7 @@ class SgrStyles:
             return None
         if color & RGB:
             return _triplet(color)
-        return parse_hex(self._colors.named_colors[color]) if color < 16 else _palette_color(color)
+        return parse_hex(self._colors.named_colors[color]) if color < 16 else Color.from_ansi(color).get_truecolor()
 
 
 def _triplet(color: int) -> _Triplet:
@@ -91,18 +91,7 @@ def _triplet(color: int) -> _Triplet:
 
 def parse_hex(color: str) -> _Triplet:
     """Read ``#rrggbb``."""
-    value = int(color[1:7], 16)
-    return value >> 16 & 255, value >> 8 & 255, value & 255
-
-
-def _palette_color(number: int) -> _Triplet:
-    """Return a colour of xterm's cube (16 to 231) or grey ramp (232 to 255)."""
-    if number >= 232:
-        grey = 8 + (number - 232) * 10
-        return grey, grey, grey
-    steps = (0, 95, 135, 175, 215, 255)
-    number -= 16
-    return steps[number // 36], steps[number // 6 % 6], steps[number % 6]
+    return parse_rgb_hex(color[1:])
 
 
 @lru_cache(maxsize=4096)
@@ -115,7 +104,7 @@ def _legible(foreground: _Triplet, background: _Triplet) -> _Triplet:
         if contrast(mixed, background) >= _LEGIBLE:
             break
         red, green, blue = (value + (goal - value) * step // _STEPS for value in foreground)
-        mixed = (red, green, blue)
+        mixed = red, green, blue
     return mixed
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -30,6 +29,7 @@ from ..ui.frames import is_terminal_ready, repaint_interval
 from ..ui.theme import glyphs_of, palette_of
 from .rows import Marks, RowLayout, RowMaker, TimeMode
 from .selection import LineDrag, LogSelection
+from .session import AnyLog
 from .viewport import Position, Viewport
 
 _WHEEL = 3
@@ -39,20 +39,8 @@ _TERMINAL_RETRY_S = 0.03
 _HIDDEN_RETRY = 0.5
 
 
-class LogModel(Protocol):
-    """What the view draws; see `MergedLog`."""
-
-    def bounds(self) -> Bounds:
-        """Return which lines are known."""
-        ...
-
-    def lines(self, first: int, count: int) -> list[LogLine]:
-        """Return lines by their numbers."""
-        ...
-
-
 class LogView(Widget, can_focus=True):
-    """Draws a `LogModel`.
+    """Draws a `AnyLog`.
 
     It reads only the lines on screen, when it is told of a change: at once after a quiet time, else some times a
     second, and only when the terminal has taken the last frame.
@@ -85,7 +73,7 @@ class LogView(Widget, can_focus=True):
         """The lines that are selected; motions move its cursor."""
         self.moves = 0
         """How many times a person has moved the view."""
-        self._log: LogModel | None = None
+        self._log: AnyLog | None = None
         self._marks: Marks | None = None
         self._numbers: tuple[int, ...] = (0,)
         self._offset = 0
@@ -102,7 +90,7 @@ class LogView(Widget, can_focus=True):
         self._timer: Timer | None = None
         self.drag = LineDrag(self._drag_to)
 
-    def set_log(self, log: LogModel | None, numbers: Sequence[int] = (0,)) -> None:
+    def set_log(self, log: AnyLog | None, numbers: Sequence[int] = (0,)) -> None:
         """Show another log from its end.
 
         Args:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from textual.app import ComposeResult
 from textual.widget import Widget
 
 from ...diagnosis.metrics.chart import Options, Role, Span, draw_chart
@@ -84,15 +83,9 @@ class ChartView(Widget):
 class ChartPane(Pane):
     """A chart under its title: name, how it is drawn, how many values are nan, the last value."""
 
-    DEFAULT_CSS = "ChartPane { width: 1fr; height: 1fr; }"
-
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__("", id=id)
         self.view = ChartView()
-
-    def compose_body(self) -> ComposeResult:
-        """Yield the chart."""
-        yield self.view
+        super().__init__("", self.view, id=id)
 
     def show(
         self,

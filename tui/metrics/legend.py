@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from textual.app import ComposeResult
 from textual.widget import Widget
 
 from ...diagnosis.metrics.chart import LETTERS, Options, x_values
@@ -18,7 +17,6 @@ from ..rows import JobRow
 from ..ui.drawing import guard_render
 from ..ui.job_cells import name_text, state_text
 from ..ui.palette import STYLES, Text
-from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
 
 _MOST_JOBS = 8
@@ -184,20 +182,6 @@ class Legend(Widget):
             name = f"at {x_label(cursor, options.by_time)}"
             columns.append((name, max(_FIGURE, len(name)), lambda series: value_at(series, cursor, options)))
         return columns
-
-
-class LegendPane(Pane):
-    """The table under its title."""
-
-    DEFAULT_CSS = "LegendPane { height: auto; }"
-
-    def __init__(self) -> None:
-        super().__init__("Jobs", id="metrics-jobs")
-        self.legend = Legend()
-
-    def compose_body(self) -> ComposeResult:
-        """Yield the table."""
-        yield self.legend
 
 
 def value_at(series: Series, cursor: float, options: Options) -> str:

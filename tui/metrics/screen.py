@@ -38,7 +38,7 @@ from ..ui.pane import Divider, Pane
 from ..ui.title_rule import TitleRule
 from ..watch.signals import RowsChanged
 from .chart import ChartPane
-from .legend import LegendPane
+from .legend import Legend
 from .metric_list import MetricList
 
 _log = logging.getLogger(__name__)
@@ -51,18 +51,6 @@ _FULL_HINTS = 100
 MAX_JOBS = 16
 # What is shown at first beside the main metric, as far as there is room.
 _SHOWN_FIRST = ("grad_norm", "grad norm", "tok/s", "lr", "learning_rate", "acc", "eval/loss", "eval_loss", "val_loss")
-
-
-class ListPane(Pane):
-    """The list of metrics under its title."""
-
-    def __init__(self) -> None:
-        super().__init__("Metrics", id="metrics-left")
-        self.list = MetricList()
-
-    def compose_body(self) -> ComposeResult:
-        """Yield the list."""
-        yield self.list
 
 
 class MetricsScreen(BaseScreen):
@@ -105,10 +93,11 @@ class MetricsScreen(BaseScreen):
         self._relaunch = relaunch
         self.title_rule = TitleRule(id="metrics-title")
         self.state_line = Static(id="metrics-state", markup=False)
-        self.left = ListPane()
+        self.list = MetricList()
+        self.left = Pane("Metrics", self.list, id="metrics-left")
         self.grid = Grid(id="metrics-grid")
-        self.jobs_pane = LegendPane()
-        self.legend = self.jobs_pane.legend
+        self.legend = Legend()
+        self.jobs_pane = Pane("Jobs", self.legend, id="metrics-jobs")
         self._hidden: set[str] = set()
         self._panes = [ChartPane() for _ in range(9)]
         self.options = Options()
@@ -144,7 +133,7 @@ class MetricsScreen(BaseScreen):
             if (known := self.dashboard.feed.activity(row.handle)) is not None:
                 self.activities[row.handle] = known
             self._follow(row.handle)
-        self.set_focus(self.left.list)
+        self.set_focus(self.list)
         self._draw()
 
     def on_unmount(self) -> None:
@@ -193,7 +182,7 @@ class MetricsScreen(BaseScreen):
 
     def _draw(self) -> None:
         # Of a screen that is leaving, the list may be closed already: it would make a scrollbar that nobody ends.
-        if self.is_mounted and self.left.list.is_running:
+        if self.is_mounted and self.list.is_running:
             with guard_update(self.dashboard.status, "the metrics"):
                 self._draw_metrics()
 
@@ -207,9 +196,9 @@ class MetricsScreen(BaseScreen):
         named = {plain_name(metric.name): metric.name for metric in series}
         chosen = [named[plain_name(name)] for name in wanted if plain_name(name) in named]
         self._shown = chosen
-        self.left.list.show(series, chosen)
+        self.list.show(series, chosen)
         self.left.rule.info = Text(f"{len(series)}{f', {len(chosen)} shown' if len(chosen) > 1 else ''}")
-        cursor = self.left.list.cursor
+        cursor = self.list.cursor
         alone = self._zoomed or self._is_overlay or capacity == 1 or not chosen
         shown = [cursor] if alone and cursor else chosen[:capacity]
         if cursor and cursor in chosen and cursor not in shown:
@@ -229,7 +218,7 @@ class MetricsScreen(BaseScreen):
                 name = names[number]
                 found = self._series_of(name)
                 options = replace(self.options, log=self._log.get(plain_name(name), False))
-                is_chosen = len(names) > 1 and name == self.left.list.cursor
+                is_chosen = len(names) > 1 and name == self.list.cursor
                 lines = self._lines(found)
                 pane.show(
                     name,
@@ -314,15 +303,15 @@ class MetricsScreen(BaseScreen):
             self._hidden ^= {row.handle for row in [self.legend.chosen] if row is not None}
             self._draw()
             return
-        if name := self.left.list.cursor:
-            self.left.list.was_moved = True
+        if name := self.list.cursor:
+            self.list.was_moved = True
             chosen = self._shown
             self._chosen = [other for other in chosen if other != name] if name in chosen else [*chosen, name]
             self._draw()
 
     def action_zoom(self) -> None:
         """Show the chart at the cursor alone, or with the others again."""
-        if self.left.list.cursor:
+        if self.list.cursor:
             self._zoomed = not self._zoomed
             self._draw()
 
@@ -349,7 +338,7 @@ class MetricsScreen(BaseScreen):
 
     def summary(self) -> Text:
         """Return how the charts are drawn."""
-        cursor = next((component for component in self._listed() if component.name == self.left.list.cursor), None)
+        cursor = next((component for component in self._listed() if component.name == self.list.cursor), None)
         words = ["x time" if self.options.by_time else "x step", "y 1st to 99th percentile"]
         if cursor is not None:
             label = self.options.smoothing.of(cursor).label
@@ -360,7 +349,7 @@ class MetricsScreen(BaseScreen):
 
     def counts(self) -> Text:
         """Return where the metric at the cursor comes from."""
-        origin = next((component.origin for component in self._listed() if component.name == self.left.list.cursor), "")
+        origin = next((component.origin for component in self._listed() if component.name == self.list.cursor), "")
         return Text(f"from {plain(origin)}" if origin else "", STYLES.faint)
 
     def hints(self) -> list[Hint]:
@@ -393,7 +382,7 @@ class MetricsScreen(BaseScreen):
 
     def action_log(self) -> None:
         """Draw the metric at the cursor on a logarithmic axis, or no longer."""
-        name = plain_name(self.left.list.cursor)
+        name = plain_name(self.list.cursor)
         self._log[name] = not self._log.get(name, False)
         self._draw()
 
@@ -409,7 +398,7 @@ class MetricsScreen(BaseScreen):
 
     def action_step(self, step: int) -> None:
         """Move the cursor by a cell or more, to a point that is there."""
-        series = list(self._series_of(self.left.list.cursor).values())
+        series = list(self._series_of(self.list.cursor).values())
         xs = sorted({x for metric in series for x in x_values(metric, self.options) if math.isfinite(x)})
         if not xs:
             return
@@ -426,7 +415,7 @@ class MetricsScreen(BaseScreen):
 
     def action_zoom_axis(self, factor: float) -> None:
         """Draw less of the x axis, or more, around the cursor or the end."""
-        whole = x_limits(list(self._series_of(self.left.list.cursor).values()), self.options)
+        whole = x_limits(list(self._series_of(self.list.cursor).values()), self.options)
         low, high = self.options.window or whole
         width = (high - low) * factor
         middle = high if self.options.cursor is None else self.options.cursor
@@ -456,7 +445,7 @@ class MetricsScreen(BaseScreen):
 
     def action_copy(self) -> None:
         """Copy the points of the metric at the cursor, of all jobs that have a line."""
-        name = self.left.list.cursor
+        name = self.list.cursor
         found = self._series_of(name)
         rows = [(row.name, found[row.handle]) for row in self.rows if row.handle in found.keys() - self._hidden]
         file = io.StringIO()

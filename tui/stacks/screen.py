@@ -54,18 +54,6 @@ class GroupList(Options):
     ]
 
 
-class GroupsPane(Pane):
-    """The list of groups under its title."""
-
-    def __init__(self) -> None:
-        super().__init__("Groups", id="stacks-groups")
-        self.list = GroupList(id="stacks-list", markup=False)
-
-    def compose_body(self) -> ComposeResult:
-        """Yield the list."""
-        yield self.list
-
-
 class StacksScreen(BaseScreen):
     """The stacks of all ranks of one job.
 
@@ -101,7 +89,8 @@ class StacksScreen(BaseScreen):
         self._all_threads, self._with_library = False, True
         self._title = TitleRule(id="stacks-title")
         self._finding = Static(id="stacks-finding", markup=False)
-        self._groups = GroupsPane()
+        self._list = GroupList(id="stacks-list", markup=False)
+        self._groups = Pane("Groups", self._list, id="stacks-groups")
         self._children = TextPane("Below", id="stacks-children")
         self._snapshots = TextPane("Snapshots", id="stacks-takes")
         self._frames = TextPane("Frames", id="stacks-frames")
@@ -125,7 +114,7 @@ class StacksScreen(BaseScreen):
     def on_mount(self) -> None:
         """Take a snapshot."""
         self.listen(self.dashboard.signals.rows, self._show_row)
-        self.set_focus(self._groups.list)
+        self.set_focus(self._list)
         self._draw()
         self.action_take()
 
@@ -182,7 +171,7 @@ class StacksScreen(BaseScreen):
     @property
     def group(self) -> RankGroup | None:
         """The group at the cursor."""
-        at = self._groups.list.highlighted
+        at = self._list.highlighted
         groups = self.found.groups if self.found else ()
         return groups[at] if at is not None and at < len(groups) else None
 
@@ -197,7 +186,7 @@ class StacksScreen(BaseScreen):
 
     def _fill(self) -> None:
         """Fill the list, the cursor where it was."""
-        listed, found = self._groups.list, self.found
+        listed, found = self._list, self.found
         before = listed.highlighted
         listed.clear_options()
         if found is not None:

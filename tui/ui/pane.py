@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 from textual import events
-from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.widget import Widget
 
 from .title_rule import TitleRule
 
 
 class Pane(Vertical):
-    """A container whose first row is a `TitleRule`.
+    """A `TitleRule` over what stands below it.
 
-    Subclasses yield their body from `compose_body`.
+    Args:
+        title: the pane's name.
+        body: the widgets below the rule.
+        id: of the widget.
     """
 
     DEFAULT_CSS = "Pane { width: 1fr; height: 1fr; }"
 
-    def __init__(self, title: str = "", *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def __init__(self, title: str, *body: Widget, id: str | None = None) -> None:
         self.rule = TitleRule(title)
-
-    def compose(self) -> ComposeResult:
-        """Yield the rule, then the body."""
-        yield self.rule
-        yield from self.compose_body()
-
-    def compose_body(self) -> ComposeResult:
-        """Yield what stands under the rule."""
-        yield from ()
+        super().__init__(self.rule, *body, id=id)
 
     def on_descendant_focus(self, _event: events.DescendantFocus) -> None:
         """Light the rule."""
