@@ -160,10 +160,10 @@ class JobActions(BaseScreen):
     def action_metrics(self) -> None:
         """Show the metrics of the job, or of several in one chart."""
         from ..metrics.screen import MetricsScreen
-        from .relaunch import Relaunch
+        from .relaunch import relaunch
 
         rows = sorted(self.target_rows(), key=lambda row: row.submitted_at or 0)
-        self.app.push_screen(MetricsScreen(rows, lambda row: Relaunch(self.dashboard, [row]).start()))
+        self.app.push_screen(MetricsScreen(rows, lambda row: relaunch(self.dashboard, [row])))
 
     def action_stacks(self) -> None:
         """Show where all ranks of the job stand."""
@@ -202,9 +202,9 @@ class JobActions(BaseScreen):
 
     def action_relaunch(self) -> None:
         """Launch the jobs again as they were; ask first where the world has changed since."""
-        from .relaunch import Relaunch
+        from .relaunch import relaunch
 
-        Relaunch(self.dashboard, self.target_rows()).start()
+        relaunch(self.dashboard, self.target_rows())
 
     def action_edit(self) -> None:
         """Open the form with every value of the job's launch."""

@@ -177,7 +177,7 @@ class ReplicasPane(Pane):
             self._usages.setdefault((usage.role, usage.replica), deque(maxlen=_MOST_SAMPLES)).append(usage)
         self._show_facts()
 
-    def on_replica_grid_chosen(self, _message: ReplicaGrid.Chosen) -> None:
+    def on_replica_grid_chosen(self) -> None:
         """Show the facts of the chosen replica."""
         self._picked = True
         self._show_facts()

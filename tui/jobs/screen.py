@@ -278,7 +278,7 @@ class JobsScreen(JobActions):
         if self._logs is not None and self._logs.has_focus_within:
             self.table.hold_cursor()
 
-    def on_job_table_marks_changed(self, _message: JobTable.MarksChanged) -> None:
+    def on_job_table_marks_changed(self) -> None:
         """Say how many are marked."""
         self.dashboard.jobs.marked = self.table.marked_rows() if self.table.marks else []
         self.show_rows()

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Components that TorchX does not have.
 _OURS = ("demo.",)
+# Commands of a sweep.
+_MOST_COMMANDS = 20
 
 
 def prefers_torchx(settings: LaunchSettings | None) -> bool:
@@ -72,10 +74,10 @@ def run_command(
     return [*command, component, *mask_args(line)]
 
 
-def commands_text(model: FormModel, *, torchx: bool = False, most: int = 20) -> str:
+def commands_text(model: FormModel, *, torchx: bool = False) -> str:
     """Return the commands that launch the jobs of a form, one a line, at most the first 20 of a sweep."""
     parameters = model.doc.parameters
-    lines = [shlex.join(run_command(plan, parameters, torchx=torchx)) for plan in islice(model.plans(), most)]
+    lines = [shlex.join(run_command(plan, parameters, torchx=torchx)) for plan in islice(model.plans(), _MOST_COMMANDS)]
     more = model.launch_count() - len(lines)
     return "\n".join([*lines, *([f"# and {more} more"] if more > 0 else [])])
 

@@ -7,7 +7,6 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from textual import events
 from textual.geometry import Size
 from textual.reactive import reactive
 from textual.suggester import Suggester, SuggestFromList
@@ -58,7 +57,7 @@ class FieldInput(DrawnInput):
             self._instead = text
             self.refresh()
 
-    def on_blur(self, _event: events.Blur) -> None:
+    def on_blur(self) -> None:
         # Show the beginning of a text that is longer than the field.
         self.scroll_to(0, animate=False, force=True)
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from textual import events, work
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -238,16 +238,12 @@ class LaunchForm(Vertical):
 
     # Help
 
-    def on_descendant_focus(self, _event: events.DescendantFocus) -> None:
-        self._refresh_focus()
-
-    def on_descendant_blur(self, _event: events.DescendantBlur) -> None:
-        self._refresh_focus()
-
-    def _refresh_focus(self) -> None:
+    def on_descendant_focus(self) -> None:
         self.rule.active = self.has_focus_within
         self._draw_scheduler_label()
         self._show_help()
+
+    on_descendant_blur = on_descendant_focus
 
     def _draw_scheduler_label(self) -> None:
         focused = self.scheduler.has_focus

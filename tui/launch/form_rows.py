@@ -188,5 +188,4 @@ class FieldRow(Vertical):
     def on_descendant_focus(self) -> None:
         self.refresh_field()
 
-    def on_descendant_blur(self) -> None:
-        self.refresh_field()
+    on_descendant_blur = on_descendant_focus

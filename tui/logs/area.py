@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...specs.status import AppState, ReplicaState
@@ -62,9 +61,7 @@ class LogsArea(Pane):
             self.log_pane.clear(_NO_LOG if row is not None and row.history else "")
         self._refresh_title()
 
-    def show_logs(
-        self, described: DescribeAppResponse | None, logs: list[ReplicaLog], is_final: Callable[[], bool] | None = None
-    ) -> None:
+    def show_logs(self, described: DescribeAppResponse | None, logs: list[ReplicaLog]) -> None:
         """Show a described job's logs; the same logs again change nothing."""
         self._final = described is not None and described.has_ended
         key = tuple((log.role, log.replica) for log in logs)
@@ -72,7 +69,7 @@ class LogsArea(Pane):
             self.log_pane.check_final()
         else:
             self._shown = key
-            self.log_pane.show(logs, is_final=is_final or (lambda: self._final))
+            self.log_pane.show(logs, is_final=lambda: self._final)
         if described is not None:
             replicas = [replica for status in described.roles_statuses for replica in status.replicas]
             failed = (number for number, replica in enumerate(replicas) if replica.state is ReplicaState.FAILED)
@@ -87,7 +84,7 @@ class LogsArea(Pane):
             self.log_pane.select_replica(replica)
             self.log_pane.show_cause()
 
-    def on_log_pane_status_changed(self, _message: LogPane.StatusChanged) -> None:
+    def on_log_pane_status_changed(self) -> None:
         """Repeat the log's state in the title where it has no row of its own."""
         self._refresh_title()
 

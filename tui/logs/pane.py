@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from textual import events, work
+from textual import work
 from textual.app import ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -118,8 +118,8 @@ class LogPane(Vertical):
         text: str
         what: str
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
         self.status = LogStatus()
         """What the pane shows and does now."""
         self.job_name = ""
@@ -151,7 +151,7 @@ class LogPane(Vertical):
         """End the reading thread."""
         self.session.close()
 
-    def on_resize(self, _event: events.Resize) -> None:
+    def on_resize(self) -> None:
         """Take the layout of the new width."""
         self._arrange()
 

@@ -20,7 +20,7 @@ from ...logs.text.cells import char_width
 from ...logs.text.sanitize import plain, sanitize
 from ..ui.glyphs import Glyphs
 from ..ui.palette import Palette
-from .style import SgrStyles
+from .style import sgr_style
 
 TimeMode = Literal["off", "clock", "milliseconds", "relative"]
 TIME_MODES: tuple[TimeMode, ...] = ("off", "clock", "milliseconds", "relative")
@@ -95,7 +95,7 @@ class RowMaker:
         self._match = Style.parse(colors.match_row)
         self._current_match = Style.parse(colors.accent_fill)
         self._signs = glyphs
-        self._sgr = SgrStyles(colors)
+        self._colors = colors
         self._log = base + Style.parse(colors.log)
         self._notable = base + Style.parse(colors.text)
         self._error_row = Style.parse(colors.error_row)
@@ -117,7 +117,7 @@ class RowMaker:
         text = Text(safe.text)
         text.stylize(base)
         for start, end, sgr in safe.spans:
-            text.stylize(self._sgr.style(sgr), start, end)
+            text.stylize(sgr_style(sgr, self._colors), start, end)
         if level is not None:
             text.stylize(self._level[level.level], level.start, level.end)
         if self._marks is not None:

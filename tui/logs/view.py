@@ -61,8 +61,8 @@ class LogView(Widget, can_focus=True):
             """Only the last of several that wait matters."""
             return isinstance(message, LogView.Changed)
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__()
         self.placeholder = ""
         """Shown where there is no line."""
         self.on_paint: Callable[[], None] | None = None
@@ -264,11 +264,11 @@ class LogView(Widget, can_focus=True):
             return self._rows[y]
         return Strip.blank(self.size.width, self.rich_style)
 
-    def on_resize(self, _event: events.Resize) -> None:
+    def on_resize(self) -> None:
         """Draw in the new size."""
         self._draw()
 
-    def on_show(self, _event: events.Show) -> None:
+    def on_show(self) -> None:
         """Draw what came while the view was hidden."""
         self._draw()
 
@@ -285,7 +285,7 @@ class LogView(Widget, can_focus=True):
         if self.drag.anchor is not None:
             self.drag.move(event.y, self.size.height, self.set_interval)
 
-    def on_mouse_up(self, _event: events.MouseUp) -> None:
+    def on_mouse_up(self) -> None:
         """Keep what is selected."""
         self.release_mouse()
         self.drag.end()

@@ -10,7 +10,7 @@ from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
-from textual.widgets import OptionList, Static
+from textual.widgets import Static
 
 from ...base.errors import describe_error
 from ...diagnosis.frames import main_frames
@@ -202,7 +202,7 @@ class StacksScreen(BaseScreen):
                 listed.highlighted = min(before or 0, len(found.groups) - 1)
         self._draw()
 
-    def on_option_list_option_highlighted(self, _event: OptionList.OptionHighlighted) -> None:
+    def on_option_list_option_highlighted(self) -> None:
         """Show the group's stack."""
         self._draw_frames()
 

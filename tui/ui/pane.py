@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from textual import events
 from textual.containers import Vertical
 from textual.widget import Widget
 
@@ -24,13 +23,11 @@ class Pane(Vertical):
         self.rule = TitleRule(title)
         super().__init__(self.rule, *body, id=id)
 
-    def on_descendant_focus(self, _event: events.DescendantFocus) -> None:
-        """Light the rule."""
+    def on_descendant_focus(self) -> None:
+        """Light the rule, or dim it."""
         self.rule.active = self.has_focus_within
 
-    def on_descendant_blur(self, _event: events.DescendantBlur) -> None:
-        """Dim the rule."""
-        self.rule.active = self.has_focus_within
+    on_descendant_blur = on_descendant_focus
 
 
 class Divider(Vertical):
