@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
+import asyncio
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Literal
 
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
@@ -22,6 +22,7 @@ from ...logs.pattern.error_kinds import error_pattern
 from ...logs.pattern.pattern import Pattern, PatternError, parse_pattern
 from ...logs.text.sanitize import plain
 from ...logs.text.shown import shown_text
+from ..dashboard import OnDashboard
 from ..format import count
 from ..ui.bars import key_of, key_text
 from ..ui.palette import STYLES, Text
@@ -47,7 +48,7 @@ _PLACEHOLDERS: dict[Mode, str] = {
 _ROOMY = 100
 
 
-class LogSearch(Horizontal):
+class LogSearch(OnDashboard, Horizontal):
     """``/ timeout     3 of 17   n next   N previous   esc clear        text, any case``.
 
     Threads search for what is typed; their answers are handled in the event loop.
@@ -91,11 +92,8 @@ class LogSearch(Horizontal):
         self._errors: Search | None = None
         # The line whose rank among the matches was asked for last, and that rank.
         self._ranked: tuple[int, int | None] | None = None
-        # Whether an answer is awaited, and the steps (forward, errors) that were asked for since.
-        self._is_asked = False
-        self._steps: deque[tuple[bool, bool]] = deque()
-        # Whether the search continues from the other end of the log.
-        self._has_wrapped = False
+        # One step at a time: each begins where the one before has ended.
+        self._stepping = asyncio.Lock()
         # Where to go as soon as it is known, unless the user moves the view before; and how to arrive there.
         self._goal: Jump | Literal["cause"] | None = None
         self._moves = 0
@@ -173,7 +171,7 @@ class LogSearch(Horizontal):
 
     def _close_searches(self) -> None:
         """End the searching threads without waiting for them."""
-        self._forget_steps()
+        self.workers.cancel_group(self, "find")
         for search in (self._search, self._errors):
             if search is not None:
                 search.close()
@@ -257,7 +255,7 @@ class LogSearch(Horizontal):
         else:
             self._session.pattern = parse_pattern(text, regex=self.regex)
             self.attach()
-            self.find(forward=not self._view.following, from_here=True)
+            self._find(forward=not self._view.following, errors=False, from_here=True)
 
     def _filter(self, rules: tuple[Rule, ...]) -> None:
         self.forget_places()
@@ -272,7 +270,13 @@ class LogSearch(Horizontal):
 
     # Matches and errors
 
-    def find(self, *, forward: bool, errors: bool = False, from_here: bool = False) -> None:
+    def step(self, *, forward: bool, errors: bool = False) -> None:
+        """Go to the next match or error, or the previous one, after the steps that were asked for before."""
+        if sum(worker.node is self and worker.group == "find" for worker in self.workers) < _MOST_STEPS:
+            self._find(forward=forward, errors=errors, from_here=False)
+
+    @work(group="find", exit_on_error=False)
+    async def _find(self, *, forward: bool, errors: bool, from_here: bool) -> None:
         """Go to a match or an error.
 
         Args:
@@ -280,65 +284,40 @@ class LogSearch(Horizontal):
             errors: to an error, else to a match.
             from_here: from what is on screen, else from the current line where there is one.
         """
-        view, current = self._view, self._session.current
-        self._goal = None
-        edge = view.first_line if forward else view.last_line
-        if current is not None and not from_here:
-            start = current + (1 if forward else -1)
-        elif edge is not None:
+        async with self._stepping:
+            self._goal = None
+            view, session, what = self._view, self._session, "error" if errors else "match"
+            if errors and self._errors is None and session.log is not None:
+                pattern = error_pattern(tuple(self.error_patterns))
+                self._errors = self._started(session.log, pattern, shows_progress=False)
+            search = self._errors if errors else self._search
+            edge = view.first_line if forward else view.last_line
+            if search is None or search.state.failure or edge is None:
+                return
             start = edge.number
-        else:
-            return
-        self._has_wrapped = False
-        self._is_asked = self._ask(start, forward, errors)
-
-    def _ask(self, start: int, forward: bool, errors: bool) -> bool:
-        """Ask for the nearest match, or error, from a line on; return False if there is nothing to look for."""
-        log = self._session.log
-        if errors and self._errors is None and log is not None:
-            self._errors = self._started(log, error_pattern(tuple(self.error_patterns)), shows_progress=False)
-        search = self._errors if errors else self._search
-        if search is None or search.state.failure:
-            return False
-        search.find(start, forward, lambda line: self._post(self._take_found, search, line, forward, errors))
-        return True
-
-    def step(self, *, forward: bool, errors: bool = False) -> None:
-        """Continue from the match or the error that is being looked for, once it is found; see `find`."""
-        if not self._is_asked:
-            self.find(forward=forward, errors=errors)
-        elif len(self._steps) < _MOST_STEPS:
-            self._steps.append((forward, errors))
-
-    def _forget_steps(self) -> None:
-        self._is_asked = False
-        self._steps.clear()
-
-    def _take_found(self, search: Search, line: int | None, forward: bool, errors: bool) -> None:
-        """Show the line that was found, and take the next step."""
-        if search not in (self._search, self._errors):
-            return
-        bounds, session, what = self._view.bounds, self._session, "error" if errors else "match"
-        if line is None and not self._has_wrapped:
-            self._has_wrapped = True
-            self._ask(bounds.first if forward else bounds.end - 1, forward, errors)
-            return
-        if line is None:
-            self._tell(f"no {what} in this log")
-        else:
+            if session.current is not None and not from_here:
+                start = session.current + (1 if forward else -1)
+            line = await self._nearest(search, start, forward)
+            if has_wrapped := line is None:
+                line = await self._nearest(search, view.bounds.first if forward else view.bounds.end - 1, forward)
+            if line is None:
+                self._tell(f"no {what} in this log")
+                return
             if line == session.current:
-                self._tell(f"the only {what}: line {line - bounds.first + bounds.gone + 1:,}")
-            elif self._has_wrapped:
+                self._tell(f"the only {what}: line {line - view.bounds.first + view.bounds.gone + 1:,}")
+            elif has_wrapped:
                 end = "bottom; continued from the top" if forward else "top; continued from the bottom"
                 self._tell(f"no {what} up to the {end}")
             session.current = line
             self._mark()
-            self._view.reveal(line)
+            view.reveal(line)
             self._rank()
-        self._is_asked = False
-        if self._steps:
-            forward, errors = self._steps.popleft()
-            self.find(forward=forward, errors=errors)
+
+    async def _nearest(self, search: Search, start: int, forward: bool) -> int | None:
+        """Return the nearest line from one on that matches, None if there is none."""
+        found: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        search.find(start, forward, lambda line: self._post(lambda: found.done() or found.set_result(line)))
+        return await found
 
     def _rank(self) -> None:
         """Ask which of the matches the current line is."""
@@ -355,7 +334,7 @@ class LogSearch(Horizontal):
         if search is self._search:
             search.acknowledge()
             if search.state.failure:
-                self._forget_steps()
+                self.workers.cancel_group(self, "find")
             self._rank()
             self._show_words()
 
@@ -418,24 +397,24 @@ class LogSearch(Horizontal):
             self._arrive(self._goal)
         elif self._session.ended and self._view.bounds.complete and not self._asked_for_cause:
             self._asked_for_cause = True
-            threading.Thread(target=self._find_cause, args=(self._session.log,), name="find-cause", daemon=True).start()
+            self._reveal_cause(self._session.log)
 
-    def _find_cause(self, shown: AnyLog) -> None:
-        """Look for the error that the log ended of, in a thread of its own."""
-        log = shown.log if isinstance(shown, Matches) else shown
-        patterns = tuple(self.error_patterns)
-        line = find_cause(log, extra_patterns=patterns, stopped=lambda: self._session.log is not shown)
-        if line is not None and isinstance(shown, Matches):
-            line = shown.position(line)
-        self._post(self._take_cause, shown, line)
-
-    def _take_cause(self, log: AnyLog, line: int | None) -> None:
-        if self.is_travelling and self._goal == "cause" and log is self._session.log:
+    @work(group="cause", exclusive=True, exit_on_error=False)
+    async def _reveal_cause(self, shown: AnyLog) -> None:
+        """Go to the error that the log ended of."""
+        line = await asyncio.to_thread(self._find_cause, shown)
+        if self.is_travelling and self._goal == "cause" and shown is self._session.log:
             self._goal = None
             if line is not None:
                 self._session.current = line
                 self._view.reveal(line)
                 self._mark()
+
+    def _find_cause(self, shown: AnyLog) -> int | None:
+        log = shown.log if isinstance(shown, Matches) else shown
+        patterns = tuple(self.error_patterns)
+        line = find_cause(log, extra_patterns=patterns, stopped=lambda: self._session.log is not shown)
+        return shown.position(line) if line is not None and isinstance(shown, Matches) else line
 
     def _arrive(self, goal: Jump) -> bool | None:
         """Go to a place if it is known; return False if there is no such place, None while that is open."""

@@ -111,9 +111,8 @@ class LogView(Widget, can_focus=True):
 
     def log_changed(self) -> None:
         """Say that the log has changed; it is read when the next repaint is due."""
-        if self._timer is not None:
-            return
-        self._take_changes_when_due()
+        if self._timer is None:
+            self._take_changes()
 
     @property
     def bounds(self) -> Bounds:
@@ -337,24 +336,16 @@ class LogView(Widget, can_focus=True):
         top = self.app.screen
         return top is not self.screen and not isinstance(top, ModalScreen)
 
-    def _take_changes_when_due(self) -> None:
+    def _take_changes(self) -> None:
+        self._timer = None
         wait = self.painted_at + repaint_interval(self.size.area) - time.monotonic()
         if wait <= 0 and not is_terminal_ready(self.app):
             wait = _TERMINAL_RETRY_S
-        if wait > 0:
-            self._timer = self.set_timer(wait, self._look_again)
-        else:
-            self._take_changes()
-
-    def _look_again(self) -> None:
-        self._timer = None
-        self._take_changes_when_due()
-
-    def _take_changes(self) -> None:
-        self._timer = None
-        if self._is_hidden():
+        elif wait <= 0 and self._is_hidden():
             # Nothing is read for a screen that is covered.
-            self._timer = self.set_timer(_HIDDEN_RETRY, self._take_changes)
+            wait = _HIDDEN_RETRY
+        if wait > 0:
+            self._timer = self.set_timer(wait, self._take_changes)
             return
         self.painted_at = time.monotonic()
         if self.on_paint is not None:
