@@ -125,7 +125,6 @@ class ActionsDialog(ListDialog[tuple[JobAction, str]]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Take the value; an empty one is none."""
-        event.stop()
         if event.value.strip():
             self.dismiss((self.chosen, event.value.strip()))
 

@@ -207,7 +207,6 @@ class ComponentPicker(OnDashboard, Pane):
         return typed.removeprefix(held) if typed.startswith(held) else ""
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        event.stop()
         # An event may be older than the present text.
         if self._held is not None or event.value != self.search.value:
             return
@@ -221,20 +220,17 @@ class ComponentPicker(OnDashboard, Pane):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Choose the highlighted component."""
-        event.stop()
         if self._held is not None:
             return
         self._is_chosen_next = bool(event.value.strip()) or self.highlighted is not None
         self._choose_next()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        event.stop()
         # Components may be gone after a click.
         if (component := self._get(event.option_id or "")) is not None:
             self.post_message(self.Chosen(component))
 
-    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        event.stop()
+    def on_option_list_option_highlighted(self) -> None:
         self._describe(self.highlighted)
 
     def action_pick(self, rows: int) -> None:

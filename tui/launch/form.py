@@ -126,7 +126,6 @@ class LaunchForm(Vertical):
         await self._mount_whole(self._mount_roles(model))
 
     async def on_role_rule_toggled(self, message: RoleRule.Toggled) -> None:
-        message.stop()
         self._open_roles ^= {message.role}
         if self._model is not None:
             await self.show_roles(self._model)

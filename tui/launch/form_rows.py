@@ -171,13 +171,11 @@ class FieldRow(Vertical):
             self.set_text(field.text)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        event.stop()
         # An event may be older than the present text.
         if event.value == self.input.value:
             self._report(event.value)
 
     def on_choice_field_changed(self, event: ChoiceField.Changed) -> None:
-        event.stop()
         self._report(event.value)
 
     def _report(self, text: str) -> None:

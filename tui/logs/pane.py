@@ -29,7 +29,7 @@ from .rows import TIME_MODES
 from .save import save
 from .search import LogSearch, Mode
 from .session import AnyLog, LogGrew, LogSession
-from .status import LogStatus, PillPressed, StatusRow, state_text, status_of
+from .status import LogStatus, StatusRow, state_text, status_of
 from .text import LineForm
 from .view import LogView
 
@@ -269,19 +269,16 @@ class LogPane(Vertical):
             self._view.log_changed()
             self._search.grew()
 
-    def on_log_view_changed(self, message: LogView.Changed) -> None:
+    def on_log_view_changed(self) -> None:
         """Say what is shown now."""
-        message.stop()
         self._refresh_status()
 
     def on_replica_bar_chosen(self, message: ReplicaBar.Chosen) -> None:
         """Show the replica that was clicked."""
-        message.stop()
         self.select_replica(message.replica)
 
-    def on_pill_pressed(self, message: PillPressed) -> None:
+    def on_pill_pressed(self) -> None:
         """Follow again."""
-        message.stop()
         self._view.follow()
 
     # Keys

@@ -12,7 +12,7 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from ...logs.lines.background import Search
 from ...logs.lines.failure import find_cause
@@ -220,8 +220,7 @@ class LogSearch(OnDashboard, Horizontal):
         asked = self.mode != "jump" and (self.typing or (self.input.value and self.size.width >= _ROOMY))
         self._kind.update(Text(kind_words(self.input.value, regex=self.regex) if asked else "", STYLES.faint))
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        event.stop()
+    def on_input_changed(self) -> None:
         self._say_kind()
 
     def action_regex(self) -> None:

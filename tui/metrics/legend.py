@@ -97,29 +97,35 @@ class Legend(Widget):
         """Draw the table: as many columns as there is room for, and the rows around the cursor."""
         glyphs = glyphs_of(self.app)
         names, values = swept_values(self._rows)
-        swept = {row.handle: cells for row, cells in zip(self._rows, values, strict=True)}
-        widths = [min(_MOST_VALUE, max(map(len, (name, *(row[n] for row in values))))) for n, name in enumerate(names)]
+        # Name, width, the cell of each job, and style.
+        swept = [
+            (name, min(_MOST_VALUE, max(map(len, (name, *cells)))), cells, STYLES.text)
+            for name, *cells in zip(names, *values, strict=True)
+        ]
+        series = [self._series.get(row.handle) for row in self._rows]
+        figures = [
+            (name, width, same_digits([figure(each) if each else "" for each in series]), STYLES.muted)
+            for name, width, figure in self._figures()
+        ]
         room = self.size.width - _BEFORE - _AFTER - _LEAST_NAME
-        figures = self._figures()
         # Jobs are distinguished by their values first, then by their figures.
-        while (spare := room - sum(width + 1 for width in (*widths, *(figure[1] for figure in figures)))) < 0:
+        while (spare := room - sum(width + 1 for _, width, *_ in (*swept, *figures))) < 0:
             if len(figures) > 1:
                 figures.pop(2 if len(figures) > 2 else -1)
-            elif not widths:
+            elif not swept:
                 break
             else:
-                widths.pop()
+                swept.pop()
+        columns = [*swept, *figures]
         name_width = max(1, min(_MOST_NAME, _LEAST_NAME + spare))
-        heads = [*zip(names, widths, strict=False), *((name, width) for name, width, _ in figures)]
         text = Text(f"       {'STATE':<13}{'JOB':<{name_width}}", STYLES.faint, no_wrap=True, end="")
-        text.append("".join(f" {cut(plain(name.upper()), width, glyphs.cut):>{width}}" for name, width in heads))
+        text.append("".join(f" {cut(plain(name.upper()), width, glyphs.cut):>{width}}" for name, width, *_ in columns))
         letters = {row.handle: number for number, row in enumerate(self._rows)}
         first = max(0, min(self.cursor - _MOST_JOBS + 1, len(self._rows) - _MOST_JOBS))
         order = self.order
         turns = {row.handle: _turn(self._series[row.handle]) for row in order if row.handle in self._series}
         diverged = {handle: turn for handle, turn in turns.items() if turn is not None}
         best = next((row for row in order if row.handle not in diverged), None)
-        shown = [(width, same_digits([self._cell(row, figure) for row in order])) for _, width, figure in figures]
         for place, row in list(enumerate(order))[first : first + _MOST_JOBS]:
             number = letters[row.handle]
             line = Text(" ", end="", no_wrap=True)
@@ -132,12 +138,9 @@ class Legend(Widget):
             name = name_text(split_name(row.name)[0] if names else row.name, name_width, glyphs)
             name.pad_right(max(0, name_width - name.cell_len))
             line.append_text(name)
-            for cell, width in zip(swept[row.handle], widths, strict=False):
-                line.append(f" {cut(plain(cell), width, glyphs.cut):>{width}}", STYLES.text)
-            series = self._series.get(row.handle)
-            for width, column in shown:
-                line.append(f" {cut(column[place], width, glyphs.cut):>{width}}", STYLES.muted)
-            line.append_text(_words(series, is_best=row is best, has_diverged=row.handle in diverged))
+            for _, width, cells, style in columns:
+                line.append(f" {cut(plain(cells[number]), width, glyphs.cut):>{width}}", style)
+            line.append_text(_words(series[number], is_best=row is best, has_diverged=row.handle in diverged))
             if place == min(self.cursor, len(self._rows) - 1):
                 line.pad_right(max(0, self.size.width - line.cell_len))
                 line.stylize(STYLES.cursor)
@@ -164,10 +167,6 @@ class Legend(Widget):
             line.truncate(self.size.width - 1, overflow="crop")
             line.append(glyphs_of(self.app).cut)
         return line
-
-    def _cell(self, row: JobRow, figure: Callable[[Series], str]) -> str:
-        series = self._series.get(row.handle)
-        return figure(series) if series else ""
 
     def _figures(self) -> list[tuple[str, int, Callable[[Series], str]]]:
         """Return the columns of figures: name, width, what stands there. The first two are the last that go."""

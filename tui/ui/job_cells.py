@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
@@ -65,7 +66,7 @@ class Column:
     label: str
     width: int
     cell: Callable[[JobRow, CellContext, int], Text]
-    sort_key: Callable[[JobRow], Any]
+    sort_key: Callable[[JobRow], Any] = lambda _: 0
     right: bool = False
     flexible: bool = False
     from_width: int | None = 0
@@ -188,10 +189,6 @@ def _age(row: JobRow, context: CellContext, _width: int) -> Text:
     return Text("" if seconds is None else age(seconds), STYLES.faint, justify="right")
 
 
-def _component(row: JobRow, context: CellContext, width: int) -> Text:
-    return Text(cut(row.component, width, context.glyphs.cut), STYLES.faint)
-
-
 def _why(row: JobRow, context: CellContext, width: int) -> Text:
     bright = row.state is AppState.FAILED and not context.dimmed
     why = row.why
@@ -200,11 +197,14 @@ def _why(row: JobRow, context: CellContext, width: int) -> Text:
     return Text(cut(why, width, context.glyphs.cut), STYLES.muted if bright else STYLES.faint)
 
 
-def _plain_cell(read: Callable[[JobRow], str]) -> Callable[[JobRow, CellContext, int], Text]:
-    def cell(row: JobRow, context: CellContext, width: int) -> Text:
-        return Text(cut(read(row), width, context.glyphs.cut), STYLES.faint)
+def _plain_column(key: str, label: str, width: int, words: str, read: Callable[[JobRow], str] | None = None) -> Column:
+    """Return a column of a text of the row, which is shown only where it is chosen."""
+    value = read or attrgetter(key)
 
-    return cell
+    def cell(row: JobRow, context: CellContext, width: int) -> Text:
+        return Text(cut(value(row), width, context.glyphs.cut), STYLES.faint)
+
+    return Column(key, label, width, cell, value, from_width=None, words=words)
 
 
 def _handle(row: JobRow) -> str:
@@ -294,45 +294,40 @@ def _metric_value(known: RowProgress | None) -> float | None:
 
 
 COLUMNS: tuple[Column, ...] = (
-    Column("mark", "", 1, _mark, lambda row: 0, gap=2, sortable=False),
+    Column("mark", "", 1, _mark, sortable=False),
     Column("state", "STATE", 11, _state, lambda row: _STATE_ORDER.index(row.state), words="the job's state"),
     Column("name", "NAME", 24, _name, lambda row: row.name, flexible=True, words="the app's id"),
-    Column("kind", "KIND", 11, _plain_cell(lambda row: row.kind), lambda row: row.kind, extra=True,
-           words="what kind of job it is, where a backend has several"),
+    replace(
+        _plain_column("kind", "KIND", 11, "what kind of job it is, where a backend has several"),
+        from_width=0, extra=True,
+    ),
     Column("args", "ARGS", 16, _args, lambda row: row.varied, flexible=True, extra=True,
            words="what differs from the defaults, or within its sweep"),
     Column("backend", "ON", 6, _backend, lambda row: row.scheduler, words="where it runs"),
     Column(
         "replicas", "REPL", 5, _replicas, lambda row: -row.wanted, right=True, words="replicas, running of wanted"
     ),
-    Column("progress", "PROGRESS", 16, _progress, lambda row: 0, extra=True, flexible=True,
+    Column("progress", "PROGRESS", 16, _progress, extra=True, flexible=True,
            words="how far a running job is, by its log",
            progress_key=lambda known: _order_of(-known.fraction if known and known.fraction is not None else None)),
-    Column("eta", "ETA", 7, _eta, lambda row: 0, right=True, extra=True, words="how long until its last step",
+    Column("eta", "ETA", 7, _eta, right=True, extra=True, words="how long until its last step",
            progress_key=lambda known: _order_of(known.seconds_left if known else None)),
-    Column("metric", "METRIC", 10, _metric, lambda row: 0, right=True, extra=True,
+    Column("metric", "METRIC", 10, _metric, right=True, extra=True,
            words="its loss, or its first metric", progress_key=lambda known: _order_of(_metric_value(known))),
     Column("age", "AGE", 4, _age, lambda row: -(row.submitted_at or 0), right=True, words="since it was submitted"),
-    Column(
-        "component", "COMPONENT", 12, _component, lambda row: row.component, from_width=None,
-        words="what it was launched from",
-    ),
+    _plain_column("component", "COMPONENT", 12, "what it was launched from"),
     Column("why", "WHY", 20, _why, lambda row: row.why, from_width=240, flexible=True, extra=True,
            words="why it is in its state"),
     Column(
         "duration", "RAN", 8, _duration, lambda row: -(_ran_seconds(row, None) or 0), right=True, from_width=None,
         words="how long it ran",
     ),
-    Column("user", "USER", 10, _plain_cell(lambda row: row.user), lambda row: row.user, from_width=None,
-           words="who launched it"),
+    _plain_column("user", "USER", 10, "who launched it"),
     Column("started", "STARTED", 19, _started, lambda row: -(row.started_at or 0), from_width=None,
            words="when its first replica started"),
-    Column("image", "IMAGE", 20, _plain_cell(lambda row: row.image), lambda row: row.image, from_width=None,
-           words="the first role's image"),
-    Column("group", "GROUP", 16, _plain_cell(lambda row: row.group), lambda row: row.group, from_width=None,
-           words="the sweep that it belongs to"),
-    Column("handle", "HANDLE", 40, _plain_cell(_handle), lambda row: row.handle, from_width=None,
-           words="scheduler://session/app"),
+    _plain_column("image", "IMAGE", 20, "the first role's image"),
+    _plain_column("group", "GROUP", 16, "the sweep that it belongs to"),
+    _plain_column("handle", "HANDLE", 40, "scheduler://session/app", _handle),
 )  # fmt: skip
 
 COLUMNS_BY_KEY = {column.key: column for column in COLUMNS}

@@ -113,5 +113,4 @@ class ListDialog(Dialog[Answer]):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Answer with the row that was clicked."""
-        event.stop()
         self.choose(event.option_index)
