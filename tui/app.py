@@ -475,7 +475,7 @@ class TorchXTuiApp(Dashboard):
         from .ui.keys_screen import KeysScreen
 
         if not isinstance(self.screen, KeysScreen):
-            self.push_screen(KeysScreen(self.screen, read_only=self.runner.read_only))
+            self.push_screen(KeysScreen(self.screen))
 
     def action_doctor(self) -> None:
         """Say what is set up here, what is wrong, and what to do."""

@@ -94,7 +94,6 @@ class KeysScreen(PacedScreen, ModalScreen[None]):
 
     Args:
         screen: the screen whose keys are meant.
-        read_only: why some of them do nothing.
     """
 
     BINDINGS = [
@@ -105,9 +104,8 @@ class KeysScreen(PacedScreen, ModalScreen[None]):
 
     CSS_PATH = "../styles/dialogs.tcss"
 
-    def __init__(self, screen: Screen[object], *, read_only: bool = False) -> None:
+    def __init__(self, screen: Screen[object]) -> None:
         super().__init__()
-        self._read_only = read_only
         self._groups = bindings_of(screen)
 
     def compose(self) -> ComposeResult:
