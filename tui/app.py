@@ -500,7 +500,7 @@ class TorchXTuiApp(Dashboard):
     async def _ask_to_lose(self, unsaved: str) -> None:
         from .ui.dialog import AskDialog
 
-        body = [palette.Text(unsaved, palette.STYLES.muted), palette.Text()]
+        body = [palette.Text(unsaved, "$style-muted"), palette.Text()]
         if await self.push_screen_wait(AskDialog("Quit?", body, {"": "Back", "y": "Quit"})):
             self.exit(0)
 

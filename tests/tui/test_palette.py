@@ -2,10 +2,12 @@
 
 import itertools
 import re
+from pathlib import Path
 
 import pytest
 
-from torchx_tui.tui.ui.palette import COLOR_BLIND, DARK, LIGHT, NO_COLOR, PALETTES
+import torchx_tui.tui
+from torchx_tui.tui.ui.palette import COLOR_BLIND, DARK, LIGHT, NO_COLOR, PALETTES, style_variables
 
 TEXT = (
     "text", "log", "muted", "faint", "accent", "submitted", "pending", "running", "failed", "cancelled", "unknown",
@@ -101,3 +103,10 @@ def test_states_are_apart_for_every_sight(palette, apart, sight):
         for one, other in itertools.combinations(states, 2)
     }
     assert {pair: distance for pair, distance in distances.items() if distance < apart} == {}
+
+
+def test_every_style_that_texts_name_exists():
+    sources = [path.read_text(encoding="utf-8") for path in Path(torchx_tui.tui.__path__[0]).rglob("*.py")]
+    named = {name for source in sources for name in re.findall(r"\$(style-[a-z-]+)[\"' ]", source)}
+    assert len(named) > 20
+    assert named <= style_variables(DARK).keys()

@@ -22,7 +22,7 @@ from ..rows import backend_word
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
 from ..ui.filtered_pane import FilteredPane
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.row_table import RowTable
 from ..ui.text_pane import TextPane
 from ..ui.title_rule import tabs_text
@@ -193,11 +193,11 @@ class ClusterScreen(BaseScreen):
         words = {name: backend_word(name, long=True) for name in self._names}
         self._pane.rule.title = tabs_text(words, self._backend, "tab")
         if answer is None or (shown.name, shown.pool) != (self._backend, self._pool):
-            table.placeholder = Text(f"Asking {words.get(self._backend, 'the backends')}", STYLES.faint)
+            table.placeholder = Text(f"Asking {words.get(self._backend, 'the backends')}", "$style-faint")
             table.show(None, frozenset())
         else:
             empty = "No row contains these words" if self._pane.words else "Nothing here"
-            table.placeholder = Text(plain(answer.error) or empty, STYLES.failed if answer.error else STYLES.faint)
+            table.placeholder = Text(plain(answer.error) or empty, "$style-failed" if answer.error else "$style-faint")
             table.show(shown.table, shown.bright, self._pane.words, self._cursor)
             self._cursor = ""
         self._draw_limits()
@@ -210,22 +210,24 @@ class ClusterScreen(BaseScreen):
         if answer is None or answer.status is None or table is None:
             return Text()
         if answer.error:
-            return Text(f"! {plain(answer.error)}", STYLES.pending)
+            return Text(f"! {plain(answer.error)}", "$style-pending")
         shown, total = self._pane.table.row_count, len(table.rows)
         pools = Counter(pool.kind for pool in answer.status.pools)
         every = f"{count(total, 'node')} of {plain(self._pool)}"
         if not self._pool:
             every = ", ".join(count(number, kind) for kind, number in pools.items()) or "nothing"
         rows = f"{shown:,} of " if shown != total else ""
-        return Text(f"{rows}{every}   free/all at {clock(answer.at, answer.at)}", STYLES.faint)
+        return Text(f"{rows}{every}   free/all at {clock(answer.at, answer.at)}", "$style-faint")
 
     def _draw_limits(self) -> None:
         status, pool, text, starts = self.status, self.pool, Text(end=""), []
         if pool is not None and self.dashboard.jobs.can(self._backend, EstimatesStarts):
             # A row of its own from the beginning: the table does not move when the answer comes.
             starts = [_start_sentence(pool, self._estimates.get((self._backend, pool.name)), self.clock())]
-        of_all = ((STYLES.pending, status.notes), (STYLES.muted, status.limits)) if status and not self._pool else ()
-        for style, sentences in ((STYLES.text, starts), *of_all):
+        of_all = (
+            (("$style-pending", status.notes), ("$style-muted", status.limits)) if status and not self._pool else ()
+        )
+        for style, sentences in (("$style-text", starts), *of_all):
             for sentence in sentences:
                 text.append("\n" if text else "").append(plain(sentence), style)
         self._limits.show_text(text)

@@ -16,7 +16,7 @@ from ..format import count
 from ..rows import JobRow
 from ..ui.dialog import TEXT_WIDTH, AskDialog
 from ..ui.job_cells import name_text
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.theme import glyphs_of
 from .bulk import act_on_jobs, job_names
 
@@ -149,19 +149,19 @@ def relaunch_dialog(app: App[Any], rows: Sequence[JobRow], changes: Mapping[str,
     is_unknown = any(change.then == _NOT_KNOWN for each in changes.values() for change in each)
     details: list[Text] = []
     for change, jobs in summed_up(changes):
-        what = [Text(line, STYLES.text) for line in wrap(plain(change.what), TEXT_WIDTH - 12) or [""]]
+        what = [Text(line, "$style-text") for line in wrap(plain(change.what), TEXT_WIDTH - 12) or [""]]
         if len(rows) > 1:
-            what[-1].append(f"   {count(jobs, 'job')}", STYLES.faint)
-        details += [*what, *_wrapped("-", change.then, STYLES.removed), *_wrapped("+", change.now, STYLES.added)]
+            what[-1].append(f"   {count(jobs, 'job')}", "$style-faint")
+        details += [*what, *_wrapped("-", change.then, "$style-removed"), *_wrapped("+", change.now, "$style-added")]
     details.append(Text())
     note = "Everything else is unchanged.\n" if changes and not is_unknown else ""
     buttons = {"": "Do not launch", "y": "Launch again", "e": "Edit"}
     if len(rows) == 1:
         words = "Some values of its launch are unknown:" if is_unknown else "Changed since its launch:"
-        body = [name_text(rows[0].name, TEXT_WIDTH, glyphs_of(app), bold=True), Text(), Text(words, STYLES.muted)]
+        body = [name_text(rows[0].name, TEXT_WIDTH, glyphs_of(app), bold=True), Text(), Text(words, "$style-muted")]
         return AskDialog("Launch it again?", body, buttons, details=details, note=note)
     jobs_text = count(len(rows), "job")
     words = f"{len(changes):,} of them have changes since their launch:" if changes else "Nothing has changed."
     buttons = {"": "Do not launch", "y": f"Launch {jobs_text} again"}
-    body = [Text(words, STYLES.muted)]
+    body = [Text(words, "$style-muted")]
     return AskDialog(f"Launch {jobs_text} again?", body, buttons, len(rows), details=details, note=note)

@@ -19,7 +19,7 @@ from ...specs.status import ReplicaState, ReplicaStatus
 from ..ui.drawing import guard_render, guard_render_line
 from ..ui.glyphs import ASCII
 from ..ui.job_cells import first_failed, state_style
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.pane import Pane
 from ..ui.replica_numbers import DIGITS, TypedNumber, replica_numbers
 from ..ui.theme import glyphs_of
@@ -85,14 +85,14 @@ class ReplicaGrid(Widget, can_focus=True):
         line = Text()
         for place in range((top + y) * per_row, min((top + y + 1) * per_row, len(self.replicas))):
             replica = self.replicas[place]
-            style = STYLES.muted if replica.state is not ReplicaState.FAILED else STYLES.failed
+            style = "$style-muted" if replica.state is not ReplicaState.FAILED else "$style-failed"
             cell = Text(f"{numbers[place]:>2} ", style)
             if f"{replica.role}/{replica.id}" == self.slow:
-                cell.append("!", STYLES.pending)
+                cell.append("!", "$style-pending")
             else:
                 cell.append(glyphs.state(replica.state), state_style(replica.state))
             if place == self.chosen:
-                cell.stylize(STYLES.cursor if self.has_focus else STYLES.cursor_unfocused)
+                cell.stylize("$style-cursor" if self.has_focus else "$style-cursor-unfocused")
             line.append_text(cell)
             line.append(" " * max(1, CELL_WIDTH - cell.cell_len))
         return line.strip(self.content_size.width, self.rich_style)
@@ -168,7 +168,7 @@ class ReplicasPane(Pane):
         """Mark the replica that is slower than the others."""
         self._slow = slow
         self.grid.slow = slow.replica if slow else ""
-        self.rule.right = Text().append("1 slow" if slow else "", STYLES.pending)
+        self.rule.right = Text().append("1 slow" if slow else "", "$style-pending")
         self._show_facts()
 
     def add_usage(self, usages: Sequence[ReplicaUsage]) -> None:
@@ -207,7 +207,7 @@ class ReplicasPane(Pane):
             lines = (*replica_lines(replica, self), *port_lines(self._chosen_ports()))
             if self._slow is not None and self._slow.replica == f"{replica.role}/{replica.id}":
                 who, _, evidence = plain(self._slow.sentence).partition(", ")
-                lines = (*lines, Text(f"! {who}", STYLES.pending), Text(evidence, STYLES.muted))
+                lines = (*lines, Text(f"! {who}", "$style-pending"), Text(evidence, "$style-muted"))
             samples = self._usages.get((replica.role, replica.id))
             if samples:
                 width = max(8, self.facts.size.width - _USAGE_WORDS)

@@ -11,7 +11,7 @@ from textual.widget import Widget
 from ..rows import backend_word
 from ..ui.bars import key_of
 from ..ui.drawing import guard_render
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
 
@@ -40,12 +40,12 @@ class FirstRun(Pane):
     ) -> None:
         """Say what the backends found."""
         glyphs = glyphs_of(self.app)
-        lines = [Text("No jobs yet", f"bold {STYLES.text}"), Text()]
+        lines = [Text("No jobs yet", "bold $style-text"), Text()]
         for name, what, more in _KEYS:
             line = Text("  ", end="")
-            line.append(f"{key_of(self, name):<3} ", f"bold {STYLES.accent}")
-            line.append(f"{what:<22}", STYLES.text)
-            line.append(more, STYLES.faint)
+            line.append(f"{key_of(self, name):<3} ", "bold $style-accent")
+            line.append(f"{what:<22}", "$style-text")
+            line.append(more, "$style-faint")
             lines.append(line)
         lines += [Text(), Text()]
         for name in schedulers:
@@ -53,9 +53,9 @@ class FirstRun(Pane):
             bad = next((finding for finding in found if finding.level == "error"), None)
             reason = outages[name].reason if name in outages else bad.what if bad else ""
             line = Text("  ", end="")
-            line.append(f"{glyphs.none if reason else glyphs.ok}   ", STYLES.faint if reason else STYLES.running)
-            line.append(f"{backend_word(name, long=True):<22}", STYLES.muted)
-            line.append(reason or "; ".join(finding.what for finding in found if finding.level == "ok"), STYLES.faint)
+            line.append(f"{glyphs.none if reason else glyphs.ok}   ", "$style-faint" if reason else "$style-running")
+            line.append(f"{backend_word(name, long=True):<22}", "$style-muted")
+            line.append(reason or "; ".join(finding.what for finding in found if finding.level == "ok"), "$style-faint")
             lines.append(line)
         self._block.lines = tuple(lines)
 

@@ -24,7 +24,7 @@ from ..ui.bars import Hint, key_of
 from ..ui.filtered_pane import FilteredPane
 from ..ui.garbage_collection import spare_living
 from ..ui.job_cells import COLUMNS_BY_KEY, state_style
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.pane import Divider
 from ..watch.make_rows import history_rows
 from ..watch.signals import NO_CHANGE, RowsChanged
@@ -182,22 +182,22 @@ class JobsScreen(JobActions):
     def _placeholder(self, total: int) -> Text:
         jobs = self.dashboard.jobs
         if jobs.error:
-            return Text(f"The backends cannot be found: {jobs.error}", STYLES.failed)
+            return Text(f"The backends cannot be found: {jobs.error}", "$style-failed")
         if not jobs.is_known(self.view.backend):
             waiting = jobs.unanswered(self.view.backend)
             names = ", ".join(backend_word(name, long=True) for name in waiting) or "the backends"
-            return Text(f"Asking {names}", STYLES.faint)
+            return Text(f"Asking {names}", "$style-faint")
         if self.view.filter and total:
-            return Text(f"No job matches {self.view.filter}   {key_of(self, 'jobs.back')} clear", STYLES.muted)
+            return Text(f"No job matches {self.view.filter}   {key_of(self, 'jobs.back')} clear", "$style-muted")
         backend = self.view.backend or ""
         if (outage := jobs.outages.get(backend)) is not None:
             from ...logs.text.sanitize import plain
 
             what = "is not set up here" if backend in jobs.not_set_up else "does not answer"
-            text = Text(f"{backend_word(backend, long=True)} {what}", f"bold {STYLES.text}")
-            text.append(f"   {plain(outage.reason)}", STYLES.muted)
-            return text.append(f"   {key_of(self, 'jobs.refresh')} asks now", STYLES.faint)
-        return Text("No jobs here", STYLES.faint)
+            text = Text(f"{backend_word(backend, long=True)} {what}", "bold $style-text")
+            text.append(f"   {plain(outage.reason)}", "$style-muted")
+            return text.append(f"   {key_of(self, 'jobs.refresh')} asks now", "$style-faint")
+        return Text("No jobs here", "$style-faint")
 
     @property
     def _total(self) -> int:
@@ -217,7 +217,7 @@ class JobsScreen(JobActions):
         info += "".join(f", {word}" for word in self.view.words)
         left_out = self.table.left_out
         info += f"  no room for {', '.join(left_out)}" if left_out else ""
-        self.table_pane.rule.info = Text(info, STYLES.faint)
+        self.table_pane.rule.info = Text(info, "$style-faint")
 
     def _show_cursor_row(self, row: JobRow | None) -> None:
         if row is None or self.described is None or self.described.app_id != row.app_id:
@@ -298,20 +298,20 @@ class JobsScreen(JobActions):
         for number, name in enumerate([None, *jobs.schedulers]):
             chosen, start = name == self.view.backend, len(text)
             word = "all" if name is None else backend_word(name, long=self.app.size.width >= SIDE_BY_SIDE)
-            text.append(f"{number} ", STYLES.faint)
-            style = STYLES.faint if name in jobs.not_set_up else STYLES.text
-            text.append(word, f"bold underline {STYLES.accent}" if chosen else style)
+            text.append(f"{number} ", "$style-faint")
+            style = "$style-faint" if name in jobs.not_set_up else "$style-text"
+            text.append(word, "bold underline $style-accent" if chosen else style)
             outage = jobs.outages.get(name) if name else None
             if outage is not None and name not in jobs.answered:
-                text.append(f" {self.glyphs.none}", STYLES.faint)
+                text.append(f" {self.glyphs.none}", "$style-faint")
             elif jobs.is_known(name) or (name is None and jobs.rows):
-                text.append(f" {jobs.count(name):,}", STYLES.faint)
+                text.append(f" {jobs.count(name):,}", "$style-faint")
             if outage is not None and name in jobs.answered:
                 wide = self.app.size.width >= SIDE_BY_SIDE
-                text.append(f" ! stale {clock(outage.since, outage.since)[:5]}" if wide else " !", STYLES.pending)
+                text.append(f" ! stale {clock(outage.since, outage.since)[:5]}" if wide else " !", "$style-pending")
             elif name in jobs.missing:
                 wide = self.app.size.width >= SIDE_BY_SIDE
-                text.append(" ! some missing" if wide else " !", STYLES.pending)
+                text.append(" ! some missing" if wide else " !", "$style-pending")
             text.apply_meta({"@click": f"screen.backend({number})"}, start)
             text.append("   ")
         return text
@@ -327,7 +327,7 @@ class JobsScreen(JobActions):
             counts = self._state_counts(name)
             if counts:
                 text.append("     " if text else "")
-                text.append(f"{backend_word(name)}  ", STYLES.faint)
+                text.append(f"{backend_word(name)}  ", "$style-faint")
                 text.append_text(counts)
         return text
 
@@ -338,7 +338,7 @@ class JobsScreen(JobActions):
             if states[state]:
                 text.append("   " if text else "")
                 text.append(f"{states[state]:,}", f"bold {state_style(state)}")
-                text.append(f" {word}", STYLES.muted)
+                text.append(f" {word}", "$style-muted")
         return text
 
     def hints(self) -> list[Hint]:

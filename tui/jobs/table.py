@@ -19,7 +19,7 @@ from ...specs.status import AppState
 from ..ui.cursor_table import INDENT, CursorTable
 from ..ui.drawing import guard_render_line
 from ..ui.job_cells import COLUMNS_BY_KEY, CellContext, Column, column_widths
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.theme import glyphs_of, now_of
 from .row_order import RowOrder
 
@@ -408,7 +408,7 @@ class JobTable(CursorTable):
             if column.key == self.sort.column:
                 descending = column.right != self.sort.reverse
                 label = f"{glyphs.descending if descending else glyphs.ascending}{label}"
-            cells.append((Text(label, STYLES.faint, justify="right" if column.right else "left"), width))
+            cells.append((Text(label, "$style-faint", justify="right" if column.right else "left"), width))
         return cells
 
     def _job_line(self, handle: str, width: int, style: Style) -> Strip:

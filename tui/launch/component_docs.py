@@ -15,7 +15,7 @@ from ...specs.status import AppState
 from ..format import age, count, cut
 from ..ui.bars import key_text
 from ..ui.job_cells import name_text, state_text
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
 
@@ -51,7 +51,7 @@ class ComponentDocs(Pane):
             docs_text(doc, width, glyphs),
             last_launch_text(launches, now, width, glyphs) if launches else "",
             "\n",
-            "" if broken else Text.assemble(("enter", f"bold {STYLES.accent}"), (f" {form}\n", STYLES.muted)),
+            "" if broken else Text.assemble(("enter", "bold $style-accent"), (f" {form}\n", "$style-muted")),
             key_text(self, "picker.edit", "open the file in your editor\n") if doc.findings else "",
         )
 
@@ -62,15 +62,15 @@ class ComponentDocs(Pane):
             component.name,
             component.kind,
             _unusable(),
-            (plain(f"{path}:{component.line}  ") if component.line else "", STYLES.faint),
-            (f"{plain(component.error or '')}\n\n", STYLES.muted),
+            (plain(f"{path}:{component.line}  ") if component.line else "", "$style-faint"),
+            (f"{plain(component.error or '')}\n\n", "$style-muted"),
             key_text(self, "picker.edit", "open the file in your editor\n") if path else "",
         )
 
     def show_nothing(self) -> None:
         """Show that nothing matches."""
         words = "path/train.py, -m package.module, file.py:name and package.module:name are accepted too"
-        self._show("", "", ("No component matches\n", f"bold {STYLES.text}"), (words, STYLES.muted))
+        self._show("", "", ("No component matches\n", "bold $style-text"), (words, "$style-muted"))
 
     def _show(self, title: str, info: str, *parts: str | Text | tuple[str, str]) -> None:
         self.rule.title, self.rule.info = Text(plain(title)), Text(plain(info))
@@ -79,28 +79,28 @@ class ComponentDocs(Pane):
 
 
 def _unusable() -> Text:
-    return Text("This component cannot be used\n", f"bold {STYLES.text}")
+    return Text("This component cannot be used\n", "bold $style-text")
 
 
 def findings_text(doc: ComponentDoc) -> Text:
     """Format the findings of `validate`: file, line, severity and message."""
     text = Text(end="")
     for finding in doc.findings:
-        style = STYLES.failed if finding.severity == "error" else STYLES.pending
-        text.append(plain(f"{doc.path.name}:{finding.line}" if finding.line else doc.path.name), STYLES.faint)
-        text.append(f"  {finding.severity}  ", style).append(f"{plain(finding.description)}\n", STYLES.text)
+        style = "$style-failed" if finding.severity == "error" else "$style-pending"
+        text.append(plain(f"{doc.path.name}:{finding.line}" if finding.line else doc.path.name), "$style-faint")
+        text.append(f"  {finding.severity}  ", style).append(f"{plain(finding.description)}\n", "$style-text")
     return text.append("\n") if text else text
 
 
 def docs_text(doc: ComponentDoc, width: int, glyphs: Glyphs) -> Text:
     """Return the documentation in ``width`` cells."""
-    text, style = Text(end=""), STYLES.text
+    text, style = Text(end=""), "$style-text"
     for part in filter(None, (doc.summary, doc.description)):
         text.append(f"{plain(' '.join(part.split()))}\n", style)
-        style = STYLES.muted
+        style = "$style-muted"
     text.append("\n")
     return text.append_text(
-        _arguments_table(doc, width, glyphs) if doc.parameters else Text("No arguments\n", STYLES.faint)
+        _arguments_table(doc, width, glyphs) if doc.parameters else Text("No arguments\n", "$style-faint")
     )
 
 
@@ -116,19 +116,19 @@ def _arguments_table(doc: ComponentDoc, width: int, glyphs: Glyphs) -> Text:
     widths = [min(limit, max(map(len, column))) for limit, column in zip(limits, zip(*rows, strict=True), strict=False)]
     rest = max(8, width - sum(cells + 2 for cells in widths if cells))
     text = Text(end="")
-    styles = (STYLES.faint,) * 4
+    styles = ("$style-faint",) * 4
     for *row, words in rows:
         for word, cells, style in zip(row, widths, styles, strict=False):
             text.append(f"{cut(word, cells, glyphs.cut):<{cells}}  " if cells else "", style)
         text.append(f"{cut(words, rest, glyphs.cut)}\n", styles[3])
-        styles = (STYLES.text, STYLES.faint, STYLES.faint, STYLES.muted)
+        styles = ("$style-text", "$style-faint", "$style-faint", "$style-muted")
     return text
 
 
 def last_launch_text(launches: list[LaunchRecord], now: float, width: int, glyphs: Glyphs) -> Text:
     """Return how often a component was launched, and how the last launch went."""
     last = launches[0]
-    text = Text(f"\nLaunched {count(len(launches), 'time')}, last {age(now - last.at)} ago: ", STYLES.faint, end="")
+    text = Text(f"\nLaunched {count(len(launches), 'time')}, last {age(now - last.at)} ago: ", "$style-faint", end="")
     if last.state in AppState.__members__:
         text.append_text(state_text(AppState[last.state], glyphs))
     room = width - cell_len(text.plain.strip()) - 2

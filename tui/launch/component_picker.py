@@ -26,7 +26,7 @@ from ..terminal.external import run_outside
 from ..ui.fuzzy import fuzzy_match
 from ..ui.job_cells import state_style, state_text
 from ..ui.options import Options
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of, now_of
 from .component_docs import ComponentDocs
@@ -255,12 +255,12 @@ class ComponentPicker(OnDashboard, Pane):
         options: list[Option] = []
         for section in sections:
             if section.title:
-                options.append(Option(Text(section.title, STYLES.faint), disabled=True))
+                options.append(Option(Text(section.title, "$style-faint"), disabled=True))
             keys = section.keys[: max(0, _MOST_SHOWN - len(options))]
             options += [self._option(key, one, query) for key in keys if (one := self._get(key))]
         found, shown = sum(len(section.keys) for section in sections), [option.id for option in options]
         if more := found - sum(map(bool, shown)):
-            options.append(Option(Text(f"and {more:,} more: type to search", STYLES.faint), disabled=True))
+            options.append(Option(Text(f"and {more:,} more: type to search", "$style-faint"), disabled=True))
         self.list.set_options(options)
         if before and before in shown:
             self.list.highlighted = shown.index(before)
@@ -279,7 +279,7 @@ class ComponentPicker(OnDashboard, Pane):
     def _option(self, key: str, component: ComponentSummary, query: str) -> Option:
         glyphs, width, launch = glyphs_of(self.app), max(20, self.size.width - 3), self._launches.get(key)
         if query or launch is None:
-            right = Text(owner_words(component, glyphs), STYLES.faint)
+            right = Text(owner_words(component, glyphs), "$style-faint")
         else:
             right = launch_text(launch, now_of(self.app), width >= _WIDE, glyphs)
         return Option(option_text(component, query, right, width, glyphs), id=key)
@@ -321,7 +321,7 @@ class ComponentPicker(OnDashboard, Pane):
         named = {kind: f"{kinds[kind]:,} {words}" for kind, words in _KINDS.items()}
         named["script"] = count(kinds["script"], "script")
         parts = [text for kind, text in named.items() if kinds[kind]]
-        return Text(f"{count(kinds.total(), 'component')}: {', '.join(parts)}" if parts else "", STYLES.faint)
+        return Text(f"{count(kinds.total(), 'component')}: {', '.join(parts)}" if parts else "", "$style-faint")
 
     def action_pin(self) -> None:
         """Pin the highlighted component, or unpin it."""
@@ -367,9 +367,9 @@ def owner_words(component: ComponentSummary, glyphs: Glyphs) -> str:
 
 def option_text(component: ComponentSummary, query: str, right: Text, width: int, glyphs: Glyphs) -> Text:
     """Return a component's row: its name with highlighted matches, and the text at the right."""
-    text = Text(plain(component.name), STYLES.text if not component.error else STYLES.faint, no_wrap=True, end="")
+    text = Text(plain(component.name), "$style-text" if not component.error else "$style-faint", no_wrap=True, end="")
     for offset in fuzzy_match(query, text.plain)[1] if query else ():
-        text.stylize(f"bold {STYLES.accent}", offset, offset + 1)
+        text.stylize("bold $style-accent", offset, offset + 1)
     room = max(4, width - right.cell_len - 2)
     if text.cell_len > room:
         text = _cut(text, room, glyphs.cut, at_start="/" in component.name)
@@ -396,4 +396,4 @@ def launch_text(launch: LastLaunch, now: float, wide: bool, glyphs: Glyphs) -> T
             text.append_text(state_text(launch.state, glyphs))
         else:
             text.append(glyphs.state(launch.state), state_style(launch.state))
-    return text.append(f"{age(now - launch.at):>5}", STYLES.faint)
+    return text.append(f"{age(now - launch.at):>5}", "$style-faint")

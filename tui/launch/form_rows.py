@@ -16,7 +16,7 @@ from ...logs.text.sanitize import plain
 from ..format import cut
 from ..ui.choice_field import ChoiceField
 from ..ui.drawing import guard_render
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.theme import glyphs_of
 from .field_input import FieldInput
 from .form_field import COMPUTED, MOST_SIDE_BY_SIDE, Field, Origin
@@ -106,20 +106,20 @@ class FieldRow(Vertical):
     def _error_lines(self, width: int) -> list[RichText]:
         if not self.error:
             return []
-        text = Text(f"{glyphs_of(self.app).bad} {plain(self.error)}", STYLES.removed)
+        text = Text(f"{glyphs_of(self.app).bad} {plain(self.error)}", "$style-removed")
         return list(text.wrap(self.app.console, max(1, width - _LABEL - 2)))[:_MOST_LINES]
 
     @guard_render
     def render(self) -> Text:
         glyphs, field, focused, quiet = glyphs_of(self.app), self.field, self.input.has_focus, self._is_quiet
-        style = f"bold {STYLES.text}" if focused else STYLES.faint if quiet else STYLES.text
-        line = Text(glyphs.focus_bar if focused else " ", STYLES.accent, end="")
+        style = "bold $style-text" if focused else "$style-faint" if quiet else "$style-text"
+        line = Text(glyphs.focus_bar if focused else " ", "$style-accent", end="")
         line.append(field.name, style)
-        line.append(" *" if field.required else "", STYLES.accent)
+        line.append(" *" if field.required else "", "$style-accent")
         line.truncate(self._label_width - 1, overflow="ellipsis")
         line.pad_right(self.size.width - _ORIGIN + 2 - line.cell_len)
         origin = cut(plain(self.origin), _ORIGIN - 2, glyphs.cut)
-        line.append(origin, STYLES.faint if quiet else STYLES.muted)
+        line.append(origin, "$style-faint" if quiet else "$style-muted")
         for error in self._error_lines(self.size.width):
             line.append(f"\n{' ' * (_LABEL + 1)}").append_text(error)
         return line

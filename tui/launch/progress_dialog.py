@@ -11,7 +11,7 @@ from textual.widgets import Button, Static
 from ...logs.text.sanitize import plain
 from ..format import cut
 from ..ui.dialog import TEXT_WIDTH, Dialog
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.theme import glyphs_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class LaunchDialog(Dialog[None]):
         return "Launching"
 
     def lines(self) -> list[Text]:
-        return [Text(cut(plain(self.what), TEXT_WIDTH, glyphs_of(self.app).cut), f"bold {STYLES.text}")]
+        return [Text(cut(plain(self.what), TEXT_WIDTH, glyphs_of(self.app).cut), "bold $style-text")]
 
     def compose_question(self) -> ComposeResult:
         yield self._text
@@ -65,7 +65,7 @@ class LaunchDialog(Dialog[None]):
 
     def _draw(self) -> None:
         rows = [row for text in self._said for row in wrap(plain(text), TEXT_WIDTH)][-_LINES:]
-        lines = [Text(row, STYLES.muted) for row in rows] + [Text()] * (_LINES - len(rows))
+        lines = [Text(row, "$style-muted") for row in rows] + [Text()] * (_LINES - len(rows))
         self._text.update(Text("\n", no_wrap=True).join([Text(), *lines, Text()]))
 
     def on_button_pressed(self, event: Button.Pressed) -> None:

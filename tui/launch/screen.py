@@ -25,7 +25,7 @@ from ..messages import ActionDone
 from ..rows import JobRow
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.pane import Divider
 from ..ui.theme import now_of
 from .component_docs import ComponentDocs
@@ -295,7 +295,7 @@ class LaunchScreen(BaseScreen):
         """Return the path, and the profile of the form."""
         model = self.editor.model
         profile = f"   profile {plain(model.profile)}" if model is not None and model.profile else ""
-        return super().top_middle().append(profile, STYLES.accent)
+        return super().top_middle().append(profile, "$style-accent")
 
     def summary(self) -> Text:
         """Return how many components there are, while one is picked."""
@@ -307,7 +307,7 @@ class LaunchScreen(BaseScreen):
         if not broken:
             return Text()
         where = f"{broken[0].name} line {broken[0].line}" if broken[0].line else broken[0].name
-        return Text(f"{count(len(broken), 'component')} cannot be used: {plain(where)}", STYLES.pending)
+        return Text(f"{count(len(broken), 'component')} cannot be used: {plain(where)}", "$style-pending")
 
     def hints(self) -> list[Hint]:
         """Return the keys of the step."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ...specs.status import AppState, ReplicaState
 from ..format import age, count, split_name
 from ..ui.job_cells import first_failed, state_text
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of, now_of
 from .pane import LogPane
@@ -95,20 +95,20 @@ class LogsArea(Pane):
         row, status = self._row, self.log_pane.status
         info = Text()
         if row is not None and self.log_pane.compact and self._with_job:
-            info.append(split_name(row.name)[0], STYLES.muted)
+            info.append(split_name(row.name)[0], "$style-muted")
             info.append("  ")
             info.append_text(state_text(row.state, glyphs))
             seconds = row.age_seconds(now_of(self.app))
             if row.why and row.is_final:
-                info.append(f"  {row.why}", STYLES.muted)
+                info.append(f"  {row.why}", "$style-muted")
             elif seconds is not None:
-                info.append(f" {age(seconds)}", STYLES.muted)
+                info.append(f" {age(seconds)}", "$style-muted")
         if row is not None:
-            info.append(f"{'   ' if info else ''}{status.shown}", STYLES.faint)
-            info.append(f"   since {status.since}" if status.since else "", STYLES.pending)
+            info.append(f"{'   ' if info else ''}{status.shown}", "$style-faint")
+            info.append(f"   since {status.since}" if status.since else "", "$style-pending")
         self.rule.info = info
         right = Text()
         if self.log_pane.compact and row is not None:
             right.append_text(self.log_pane.state_text())
-            right.append(f"  {count(status.line_count, 'line')}", STYLES.faint)
+            right.append(f"  {count(status.line_count, 'line')}", "$style-faint")
         self.rule.right = right

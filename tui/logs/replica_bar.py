@@ -42,13 +42,13 @@ class ReplicaBar(Widget):
         """Draw the bar; where not all replicas fit, those around the chosen one are shown."""
         status = self.status
         words = [status.stream, *_TIMES[status.times], "wrap" if status.wrap else "no wrap"]
-        right = Text("   ".join(words), STYLES.faint)
-        row = Text("a ", f"bold {STYLES.accent}")
-        style = STYLES.muted if status.replica is not None else STYLES.text
+        right = Text("   ".join(words), "$style-faint")
+        row = Text("a ", "bold $style-accent")
+        style = "$style-muted" if status.replica is not None else "$style-text"
         row = Text.assemble(row, self._choice(f"all {len(status.numbers)}", None, style), " ")
         for place in self._fitting(self.size.width - row.cell_len - right.cell_len - 2):
             glyph = glyphs_of(self.app).failed if place in status.failed else ""
-            style = STYLES.failed if glyph else STYLES.replica(status.numbers[place])
+            style = "$style-failed" if glyph else STYLES.replica(status.numbers[place])
             row.append("  ").append_text(self._choice(f"{status.numbers[place]}{glyph}", place, style))
         row.append(" " * max(2, self.size.width - row.cell_len - right.cell_len))
         row.append_text(right)

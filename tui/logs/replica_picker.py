@@ -46,12 +46,12 @@ class ReplicaPicker(ListDialog[int]):
     def rows(self) -> list[Text]:
         """Return all replicas together, then each."""
         failed = glyphs_of(self.app).failed
-        rows = [Text(f"all {len(self._logs)}, merged", STYLES.text)]
+        rows = [Text(f"all {len(self._logs)}, merged", "$style-text")]
         for place, (number, log) in enumerate(zip(self._numbers, self._logs, strict=True)):
             row = Text(f"{number:>4}", STYLES.replica(number))
-            row.append(f"  {plain(log.role)}/{log.replica}", STYLES.muted)
+            row.append(f"  {plain(log.role)}/{log.replica}", "$style-muted")
             if place in self._failed:
-                row.append(f"  {failed}", STYLES.failed)
+                row.append(f"  {failed}", "$style-failed")
             rows.append(row)
         return rows
 

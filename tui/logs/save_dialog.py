@@ -19,7 +19,7 @@ from ...logs.text.sanitize import plain
 from ..ui.bars import key_of, key_text
 from ..ui.choice_field import ChoiceField
 from ..ui.dialog import Dialog
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from .export import ExportError
 from .save import SaveKind, save_path
 
@@ -70,7 +70,7 @@ class SaveDialog(Dialog[SaveRequest]):
 
     def lines(self) -> list[Text]:
         """Return what is shown now."""
-        return [Text(plain(self._what), STYLES.muted), Text()]
+        return [Text(plain(self._what), "$style-muted"), Text()]
 
     def compose_question(self) -> ComposeResult:
         """Yield the path, the choice, and what either means."""
@@ -145,11 +145,11 @@ class SaveDialog(Dialog[SaveRequest]):
         return cast("SaveKind", self.query_one(ChoiceField).value)
 
     def _explain(self) -> None:
-        self.query_one("#save-words", Static).update(Text(_MEANINGS[self._kind], STYLES.faint))
+        self.query_one("#save-words", Static).update(Text(_MEANINGS[self._kind], "$style-faint"))
         self._relabel("enter", "Save")
 
     def _say(self, sentence: str) -> None:
-        self.query_one("#save-words", Static).update(Text(plain(sentence), STYLES.failed))
+        self.query_one("#save-words", Static).update(Text(plain(sentence), "$style-failed"))
 
     def _relabel(self, key: str, word: str) -> None:
         button = self.query_one("#confirm", Button)
@@ -157,5 +157,5 @@ class SaveDialog(Dialog[SaveRequest]):
         button.refresh(layout=True)
 
     def _label(self, key: str, word: str) -> Content:
-        style = STYLES.accent if key == "enter" else STYLES.failed
-        return Text.assemble((key, style), (f" {word}", STYLES.text)).visualize()
+        style = "$style-accent" if key == "enter" else "$style-failed"
+        return Text.assemble((key, style), (f" {word}", "$style-text")).visualize()

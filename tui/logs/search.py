@@ -25,7 +25,7 @@ from ...logs.text.shown import shown_text
 from ..dashboard import OnDashboard
 from ..format import count
 from ..ui.bars import key_of, key_text
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.prompt_input import PromptInput
 from .jump import EXAMPLES, Jump, JumpError, Line, Times, parse_jump
 from .rows import Marks
@@ -195,7 +195,7 @@ class LogSearch(OnDashboard, Horizontal):
         self._set(mode, "")
         self.typing = self.display = True
         hint = f"  {key_of(self, 'search.regex')} text or expression"
-        self._say(Text(hint if mode != "jump" else EXAMPLES, STYLES.faint))
+        self._say(Text(hint if mode != "jump" else EXAMPLES, "$style-faint"))
         # At once: the next key may be here already.
         self.screen.set_focus(self.input)
 
@@ -212,13 +212,13 @@ class LogSearch(OnDashboard, Horizontal):
         self.mode = mode
         self.set_class(mode == "jump", "-jump")
         self.input.placeholder = _PLACEHOLDERS[mode]
-        self._sign.update(Text(f" {_SIGNS[mode]}", f"bold {STYLES.accent}"))
+        self._sign.update(Text(f" {_SIGNS[mode]}", "bold $style-accent"))
         self.input.value = value
 
     def _say_kind(self) -> None:
         # Afterwards only where there is room beside how far the search is.
         asked = self.mode != "jump" and (self.typing or (self.input.value and self.size.width >= _ROOMY))
-        self._kind.update(Text(kind_words(self.input.value, regex=self.regex) if asked else "", STYLES.faint))
+        self._kind.update(Text(kind_words(self.input.value, regex=self.regex) if asked else "", "$style-faint"))
 
     def on_input_changed(self) -> None:
         self._say_kind()
@@ -237,7 +237,7 @@ class LogSearch(OnDashboard, Horizontal):
         try:
             self._carry_out(self.input.value)
         except (PatternError, JumpError) as error:
-            self._say(Text(str(error), STYLES.removed))
+            self._say(Text(str(error), "$style-removed"))
             return
         self.screen.set_focus(self._view)
         self._rest()
@@ -462,13 +462,13 @@ class LogSearch(OnDashboard, Horizontal):
         text = Text()
         search = self._search
         if search is not None and search.state.failure:
-            text.append(search.state.failure, STYLES.removed)
+            text.append(search.state.failure, "$style-removed")
         elif search is not None:
-            text.append(self._figures(search), f"bold {STYLES.text}")
+            text.append(self._figures(search), "bold $style-text")
             for name, word in _HINTS if search.state.found else ():
                 text.append("   ").append_text(key_text(self, name, word))
         if self._session.rules:
-            text.append("   " if text else "").append(self.rule_words, STYLES.pending)
+            text.append("   " if text else "").append(self.rule_words, "$style-pending")
         if text:
             text.append("   ").append_text(key_text(self, "logs.leave", "clear"))
         return text

@@ -14,7 +14,7 @@ from ...logs.text.sanitize import plain
 from ..format import count
 from ..ui.bars import key_text
 from ..ui.drawing import guard_render
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from .rows import TimeMode, clock_text
 from .session import LogSession
 from .view import LogView
@@ -84,12 +84,12 @@ class LogStatus:
 def state_text(status: LogStatus) -> Text:
     """Return the state as a word in its colour."""
     styles: dict[LogState, str] = {
-        "following": f"bold {STYLES.running}",
-        "paused": f"bold {STYLES.pending}",
-        "selecting": f"bold {STYLES.accent}",
-        "ended": STYLES.faint,
-        "waiting": STYLES.faint,
-        "none": STYLES.faint,
+        "following": "bold $style-running",
+        "paused": "bold $style-pending",
+        "selecting": "bold $style-accent",
+        "ended": "$style-faint",
+        "waiting": "$style-faint",
+        "none": "$style-faint",
     }
     return Text.assemble((_WORDS[status.state] or plain(status.reason), styles[status.state]))
 
@@ -138,10 +138,10 @@ class StatusRow(Widget):
         status = self.status
         text = self._position(with_time=detail == 2)
         if status.since:
-            text.append(f"   since {status.since}", STYLES.pending)
+            text.append(f"   since {status.since}", "$style-pending")
         if status.gone and status.at_start:
             words = f"oldest {count(status.gone, 'line')} dropped" if detail else f"{status.gone:,} dropped"
-            text.append(f"   {words}", STYLES.pending)
+            text.append(f"   {words}", "$style-pending")
         return text
 
     def _position(self, *, with_time: bool) -> Text:
@@ -150,14 +150,14 @@ class StatusRow(Widget):
         if not status.line_count:
             return text
         if status.state == "selecting":
-            return text.append(f"  {count(status.selected, 'line')} of {status.line_count:,}", STYLES.muted)
+            return text.append(f"  {count(status.selected, 'line')} of {status.line_count:,}", "$style-muted")
         if status.at_end and status.state != "paused":
-            return text.append(f"  {count_words(status)}", STYLES.faint)
+            return text.append(f"  {count_words(status)}", "$style-faint")
         if status.line is None:
-            return text.append(f"  of {count_words(status)}", STYLES.faint)
-        text.append(f"  line {status.line:,} of {status.line_count:,}", STYLES.muted)
+            return text.append(f"  of {count_words(status)}", "$style-faint")
+        text.append(f"  line {status.line:,} of {status.line_count:,}", "$style-muted")
         if with_time and status.at is not None:
-            text.append(f"   {clock_text(status.at)}", STYLES.faint)
+            text.append(f"   {clock_text(status.at)}", "$style-faint")
         return text
 
     def _right(self, *, with_hint: bool) -> Text:
@@ -168,11 +168,11 @@ class StatusRow(Widget):
                 text.append("   " if text else "").append_text(key_text(self, name, word))
         elif status.state == "paused":
             if status.new_lines:
-                text.append(f" +{count(status.new_lines, 'new line')} ", STYLES.accent_fill)
+                text.append(f" +{count(status.new_lines, 'new line')} ", "$style-accent-fill")
             if with_hint or not status.new_lines:
                 text.append("  " if text else "").append_text(key_text(self, "logs.follow", "to follow"))
         elif self.options_shown and status.state != "none":
-            text.append(f"wrap {'on' if status.wrap else 'off'}  {status.stream}", STYLES.faint)
+            text.append(f"wrap {'on' if status.wrap else 'off'}  {status.stream}", "$style-faint")
         return text
 
 

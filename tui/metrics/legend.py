@@ -33,7 +33,7 @@ _MOST_SENTENCES = 2
 
 def curve_style(number: int) -> str:
     """Return the style of a curve; from the ninth on its letter alone tells whose it is."""
-    return STYLES.replica(number) if number < _COLORS else STYLES.text
+    return STYLES.replica(number) if number < _COLORS else "$style-text"
 
 
 def swept_values(rows: Sequence[JobRow]) -> tuple[list[str], list[list[str]]]:
@@ -99,12 +99,12 @@ class Legend(Widget):
         names, values = swept_values(self._rows)
         # Name, width, the cell of each job, and style.
         swept = [
-            (name, min(_MOST_VALUE, max(map(len, (name, *cells)))), cells, STYLES.text)
+            (name, min(_MOST_VALUE, max(map(len, (name, *cells)))), cells, "$style-text")
             for name, *cells in zip(names, *values, strict=True)
         ]
         series = [self._series.get(row.handle) for row in self._rows]
         figures = [
-            (name, width, same_digits([figure(each) if each else "" for each in series]), STYLES.muted)
+            (name, width, same_digits([figure(each) if each else "" for each in series]), "$style-muted")
             for name, width, figure in self._figures()
         ]
         room = self.size.width - _BEFORE - _AFTER - _LEAST_NAME
@@ -118,7 +118,7 @@ class Legend(Widget):
                 swept.pop()
         columns = [*swept, *figures]
         name_width = max(1, min(_MOST_NAME, _LEAST_NAME + spare))
-        text = Text(f"       {'STATE':<13}{'JOB':<{name_width}}", STYLES.faint, no_wrap=True, end="")
+        text = Text(f"       {'STATE':<13}{'JOB':<{name_width}}", "$style-faint", no_wrap=True, end="")
         text.append("".join(f" {cut(plain(name.upper()), width, glyphs.cut):>{width}}" for name, width, *_ in columns))
         letters = {row.handle: number for number, row in enumerate(self._rows)}
         first = max(0, min(self.cursor - _MOST_JOBS + 1, len(self._rows) - _MOST_JOBS))
@@ -129,7 +129,7 @@ class Legend(Widget):
         for place, row in list(enumerate(order))[first : first + _MOST_JOBS]:
             number = letters[row.handle]
             line = Text(" ", end="", no_wrap=True)
-            line.append(glyphs.mark if row.handle not in self._hidden else " ", STYLES.accent)
+            line.append(glyphs.mark if row.handle not in self._hidden else " ", "$style-accent")
             line.append(f" {LETTERS[number % len(LETTERS)]}  ", f"bold {curve_style(number)}")
             state = state_text(row.state, glyphs)
             state.pad_right(max(0, 13 - state.cell_len))
@@ -143,7 +143,7 @@ class Legend(Widget):
             line.append_text(_words(series[number], is_best=row is best, has_diverged=row.handle in diverged))
             if place == min(self.cursor, len(self._rows) - 1):
                 line.pad_right(max(0, self.size.width - line.cell_len))
-                line.stylize(STYLES.cursor)
+                line.stylize("$style-cursor")
             line.truncate(self.size.width, overflow="crop")
             text.append("\n").append_text(line)
         left = [row for row in order if row.handle in diverged][:_MOST_SENTENCES]
@@ -157,12 +157,12 @@ class Legend(Widget):
         step = x_label(self._series[row.handle].steps()[-1], False)
         line = Text(" ", end="", no_wrap=True)
         line.append(LETTERS[number % len(LETTERS)], f"bold {curve_style(number)}")
-        line.append(f" left the others at step {x_label(turn, False)}", STYLES.text)
+        line.append(f" left the others at step {x_label(turn, False)}", "$style-text")
         if row.is_final:
             why = f": {plain(row.why)}" if row.why else ""
-            line.append(f" and {state_word(row.state).lower()} at {step}{why}", STYLES.text)
+            line.append(f" and {state_word(row.state).lower()} at {step}{why}", "$style-text")
         else:
-            line.append(f" and is at {step}", STYLES.text)
+            line.append(f" and is at {step}", "$style-text")
         if line.cell_len > self.size.width:
             line.truncate(self.size.width - 1, overflow="crop")
             line.append(glyphs_of(self.app).cut)
@@ -201,11 +201,11 @@ def _words(series: Series | None, *, is_best: bool, has_diverged: bool) -> Text:
     words = Text(end="")
     if series is None or best is None:
         return words
-    words.append("  best" if is_best else "", f"bold {STYLES.running}")
+    words.append("  best" if is_best else "", "bold $style-running")
     if not math.isfinite(series.last):
-        words.append("  ! nan", STYLES.pending)
+        words.append("  ! nan", "$style-pending")
     elif has_diverged:
-        words.append("  ! diverged", STYLES.pending)
+        words.append("  ! diverged", "$style-pending")
     return words
 
 

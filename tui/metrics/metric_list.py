@@ -15,7 +15,7 @@ from ...logs.text.sanitize import plain
 from ..format import cut
 from ..ui import glyphs
 from ..ui.options import Options
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.theme import glyphs_of
 
 _GROUPS = (
@@ -77,7 +77,7 @@ class MetricList(Options, inherit_bindings=False):
             groups[group_of(metric.name)].append(metric)
         for group, members in groups.items():
             if members:
-                options.append(Option(Text(f"   {group}", STYLES.faint), disabled=True))
+                options.append(Option(Text(f"   {group}", "$style-faint"), disabled=True))
                 options += [
                     Option(self._metric(member, is_chosen=member.name in chosen), member.name) for member in members
                 ]
@@ -110,14 +110,14 @@ class MetricList(Options, inherit_bindings=False):
         with_spark = width >= _WITH_SPARKS and glyph_set is not glyphs.ASCII
         room = max(1, width - 4 - _VALUE_WIDTH - (_SPARK_WIDTH + 3 if with_spark else 1))
         text = Text(end="", no_wrap=True)
-        text.append(f" {glyph_set.mark if is_chosen else ' '} ", STYLES.accent)
+        text.append(f" {glyph_set.mark if is_chosen else ' '} ", "$style-accent")
         text.append(
-            f"{cut(plain(series.name), room, glyph_set.cut):<{room}} ", STYLES.text if is_chosen else STYLES.muted
+            f"{cut(plain(series.name), room, glyph_set.cut):<{room}} ", "$style-text" if is_chosen else "$style-muted"
         )
-        value_style = STYLES.pending if series.gaps and series.last != series.last else STYLES.text
+        value_style = "$style-pending" if series.gaps and series.last != series.last else "$style-text"
         text.append(f"{cut(plain(series.printed), _VALUE_WIDTH, glyph_set.cut):>{_VALUE_WIDTH}}", value_style)
         if with_spark:
             text.append(
-                f"  {sparkline(series, _SPARK_WIDTH):<{_SPARK_WIDTH}}", STYLES.accent if is_chosen else STYLES.spark
+                f"  {sparkline(series, _SPARK_WIDTH):<{_SPARK_WIDTH}}", "$style-accent" if is_chosen else "$style-spark"
             )
         return text

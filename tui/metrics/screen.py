@@ -33,7 +33,7 @@ from ..ui.base import BaseScreen
 from ..ui.drawing import guard_update
 from ..ui.job_cells import name_text, state_text
 from ..ui.new_file import write_new_file
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.pane import Divider, Pane
 from ..ui.title_rule import TitleRule
 from ..watch.signals import RowsChanged
@@ -274,8 +274,8 @@ class MetricsScreen(BaseScreen):
         first = self.rows[0]
         if self._is_overlay:
             of = f"The first {len(self.rows)} of " if self._asked_for > len(self.rows) else ""
-            self.title_rule.title = Text(f"{of}{count(self._asked_for, 'job')}", f"bold {STYLES.text}")
-            self.state_line.update(Text(f"By {'time' if self.options.by_time else 'step'}", STYLES.muted))
+            self.title_rule.title = Text(f"{of}{count(self._asked_for, 'job')}", "bold $style-text")
+            self.state_line.update(Text(f"By {'time' if self.options.by_time else 'step'}", "$style-muted"))
             return
         self.title_rule.title = name_text(first.name, max(10, self.app.size.width - 30), self.glyphs, bold=True)
         activity = self.activities.get(first.handle, Activity())
@@ -284,10 +284,10 @@ class MetricsScreen(BaseScreen):
         left = state_text(first.state, self.glyphs)
         seconds = first.duration_seconds if first.is_final else first.age_seconds(self.clock())
         if seconds is not None:
-            left.append(f" {f'after {duration(seconds)}' if first.is_final else age(seconds)}", STYLES.muted)
-        left.append("".join(f"   {words}" for words in activity.words), STYLES.text)
+            left.append(f" {f'after {duration(seconds)}' if first.is_final else age(seconds)}", "$style-muted")
+        left.append("".join(f"   {words}" for words in activity.words), "$style-text")
         for note in [*(observation.sentence for observation in activity.observations), *activity.failures][:1]:
-            left.append(f"   ! {plain(note)}", STYLES.pending)
+            left.append(f"   ! {plain(note)}", "$style-pending")
         if left.cell_len > (room := max(1, self.app.size.width - 2)):
             left.truncate(room - 1, overflow="crop")
             left.append(self.glyphs.cut)
@@ -345,12 +345,12 @@ class MetricsScreen(BaseScreen):
             words += [label if self._is_overlay else f"{label}, raw behind it"] if label else []
             joined = f", {cursor.width} joined in each" if cursor.width > 1 else ""
             words.append(f"{count(cursor.points, 'point')}{joined}")
-        return Text("   ".join(words), STYLES.faint)
+        return Text("   ".join(words), "$style-faint")
 
     def counts(self) -> Text:
         """Return where the metric at the cursor comes from."""
         origin = next((component.origin for component in self._listed() if component.name == self.list.cursor), "")
-        return Text(f"from {plain(origin)}" if origin else "", STYLES.faint)
+        return Text(f"from {plain(origin)}" if origin else "", "$style-faint")
 
     def hints(self) -> list[Hint]:
         """Return the keys of the screen."""

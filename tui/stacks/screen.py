@@ -29,7 +29,7 @@ from ..ui.base import BaseScreen
 from ..ui.job_cells import name_text, state_text
 from ..ui.new_file import write_new_file
 from ..ui.options import Options
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.pane import Divider, Pane
 from ..ui.text_pane import TextPane
 from ..ui.title_rule import TitleRule
@@ -217,16 +217,16 @@ class StacksScreen(BaseScreen):
         self._title.right = state_text(self.row.state, self.glyphs)
         snapshot, found = self.snapshot, self.found
         if self._error:
-            self._finding.update(Text(self._error, STYLES.failed))
+            self._finding.update(Text(self._error, "$style-failed"))
         elif found is not None:
             self._finding.update(cells.finding_text(found))
         else:
-            self._finding.update(Text("Reading the stacks of all ranks", STYLES.muted))
+            self._finding.update(Text("Reading the stacks of all ranks", "$style-muted"))
         if snapshot is not None and found is not None:
             self._groups.rule.info = Text(count(len(found.groups), "group"))
             waits = "" if self.is_done else "   reading again"
             how = cells.how_text(snapshot, clock(snapshot.at, self.clock()))
-            self._how.update(how.append(waits, STYLES.pending))
+            self._how.update(how.append(waits, "$style-pending"))
             unread = cells.unread_text(snapshot)
             self._unread.update(unread)
             self._unread.display = bool(unread)
@@ -240,12 +240,12 @@ class StacksScreen(BaseScreen):
         text = Text()
         shown = (snapshot.at, len(found.groups), "")
         for number, (at, groups, pace) in enumerate([shown, *self.kept][:6]):
-            text.append("\n" if text else "").append(f" {clock(at, self.clock())}   ", STYLES.text)
-            text.append(count(groups, "group"), STYLES.muted)
-            text.append(f"   {pace}" if pace else "", STYLES.muted)
-            text.append("   shown" if number == 0 else "", STYLES.accent)
+            text.append("\n" if text else "").append(f" {clock(at, self.clock())}   ", "$style-text")
+            text.append(count(groups, "group"), "$style-muted")
+            text.append(f"   {pace}" if pace else "", "$style-muted")
+            text.append("   shown" if number == 0 else "", "$style-accent")
         if found.pace:
-            text.append(f"\n {found.pace_sentence}", f"bold {STYLES.text}")
+            text.append(f"\n {found.pace_sentence}", "bold $style-text")
         self._snapshots.rule.info = Text(str(1 + len(self.kept)))
         self._snapshots.show_text(text)
 
@@ -270,7 +270,7 @@ class StacksScreen(BaseScreen):
             why = next(
                 (why for who, why in describe_unread(snapshot) if who == f"rank {rank}"), describe_activity(group)
             )
-            text.append(plain(why), STYLES.muted)
+            text.append(plain(why), "$style-muted")
         if stack is not None and self._all_threads:
             text.append_text(cells.threads_text(stack, self.glyphs, width))
         elif stack is not None and self.app.size.width >= _WIDE:
@@ -356,7 +356,7 @@ class StacksScreen(BaseScreen):
 
     def counts(self) -> Text:
         """Return the handle."""
-        return Text(plain(self.row.handle), STYLES.faint)
+        return Text(plain(self.row.handle), "$style-faint")
 
     def hints(self) -> list[Hint]:
         """Return the keys."""

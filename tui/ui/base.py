@@ -13,7 +13,7 @@ from textual.signal import Signal
 from .bars import Hint, KeyBar, StatusLine, TopBar, acting_bindings, path_text, shown_hints
 from .drawing import guard_update
 from .frames import PacedScreen
-from .palette import STYLES, Text
+from .palette import Text
 from .theme import glyphs_of, now_of
 
 if TYPE_CHECKING:
@@ -157,9 +157,9 @@ class BaseScreen(PacedScreen, Screen[Any]):
         if not status.message:
             return Text()
         glyph, sign, style = (
-            (self.glyphs.bad, STYLES.failed, STYLES.failed)
+            (self.glyphs.bad, "$style-failed", "$style-failed")
             if status.failed
-            else (self.glyphs.ok, STYLES.running, STYLES.muted)
+            else (self.glyphs.ok, "$style-running", "$style-muted")
         )
         return Text.assemble((f"{glyph} ", sign), (status.message, style))
 

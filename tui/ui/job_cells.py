@@ -16,7 +16,7 @@ from ..format import age, clock, cut, duration, fit_name, split_name, state_word
 from ..rows import JobRow, RowProgress, backend_word
 from . import glyphs as glyph_sets
 from .cursor_table import INDENT
-from .palette import STYLES, Text
+from .palette import Text
 
 if TYPE_CHECKING:
     from .glyphs import Glyphs
@@ -78,14 +78,14 @@ class Column:
 
 
 _STATE_STYLES = {
-    AppState.UNSUBMITTED: STYLES.submitted,
-    AppState.SUBMITTED: STYLES.submitted,
-    AppState.PENDING: STYLES.pending,
-    AppState.RUNNING: STYLES.running,
-    AppState.SUCCEEDED: STYLES.succeeded,
-    AppState.FAILED: STYLES.failed,
-    AppState.CANCELLED: STYLES.cancelled,
-    AppState.UNKNOWN: STYLES.unknown,
+    AppState.UNSUBMITTED: "$style-submitted",
+    AppState.SUBMITTED: "$style-submitted",
+    AppState.PENDING: "$style-pending",
+    AppState.RUNNING: "$style-running",
+    AppState.SUCCEEDED: "$style-succeeded",
+    AppState.FAILED: "$style-failed",
+    AppState.CANCELLED: "$style-cancelled",
+    AppState.UNKNOWN: "$style-unknown",
 }
 
 # What needs a person comes first.
@@ -108,16 +108,16 @@ def state_style(state: AppState) -> str:
 
 def state_text(state: AppState, glyphs: Glyphs, *, dimmed: bool = False) -> Text:
     """Return a state's glyph and word; only what lives or went wrong has a coloured word."""
-    style = STYLES.faint if dimmed else state_style(state)
+    style = "$style-faint" if dimmed else state_style(state)
     word_style = style
     if state is AppState.SUCCEEDED:
-        word_style = STYLES.state_word
+        word_style = "$style-state-word"
     elif state is AppState.CANCELLED:
-        word_style = STYLES.faint
+        word_style = "$style-faint"
     text = Text()
     text.append(glyphs.state(state), style)
     text.append(" ")
-    text.append(state_word(state), STYLES.faint if dimmed else word_style)
+    text.append(state_word(state), "$style-faint" if dimmed else word_style)
     return text
 
 
@@ -126,10 +126,10 @@ def state_times_text(row: JobRow, glyphs: Glyphs, now: float) -> Text:
     text = state_text(row.state, glyphs)
     seconds = row.duration_seconds if row.is_final else row.age_seconds(now)
     if seconds is not None:
-        text.append(f"  {duration(seconds) if row.is_final else age(seconds)}", STYLES.muted)
+        text.append(f"  {duration(seconds) if row.is_final else age(seconds)}", "$style-muted")
     since = row.finished_at if row.is_final else row.started_at
     if since is not None:
-        text.append(f", {'ended' if row.is_final else 'since'} {clock(since, now)}", STYLES.muted)
+        text.append(f", {'ended' if row.is_final else 'since'} {clock(since, now)}", "$style-muted")
     return text
 
 
@@ -137,18 +137,18 @@ def name_text(app_id: str, width: int, glyphs: Glyphs, *, dimmed: bool = False, 
     """Return an app id whose unique suffix is dimmer than its name, in at most ``width`` cells."""
     name, suffix = fit_name(app_id, width, glyphs.cut)
     text = Text()
-    text.append(name, STYLES.faint if dimmed else f"bold {STYLES.text}" if bold else STYLES.text)
-    text.append(suffix, STYLES.faint)
+    text.append(name, "$style-faint" if dimmed else "bold $style-text" if bold else "$style-text")
+    text.append(suffix, "$style-faint")
     return text
 
 
 def _mark(_row: JobRow, context: CellContext, _width: int) -> Text:
-    return Text(context.glyphs.mark if context.marked else " ", STYLES.accent)
+    return Text(context.glyphs.mark if context.marked else " ", "$style-accent")
 
 
 def _state(row: JobRow, context: CellContext, _width: int) -> Text:
     if row.state is AppState.RUNNING and context.progress is not None and context.progress.stalled:
-        return Text(STALLED, STYLES.faint if context.dimmed else f"bold {STYLES.pending}")
+        return Text(STALLED, "$style-faint" if context.dimmed else "bold $style-pending")
     return state_text(row.state, context.glyphs, dimmed=context.dimmed)
 
 
@@ -163,30 +163,32 @@ def _name(row: JobRow, context: CellContext, width: int) -> Text:
         return (
             text
             if context.has_args
-            else text.append(f" {cut(row.fit_varied(room), room, context.glyphs.cut)}", STYLES.muted)
+            else text.append(f" {cut(row.fit_varied(room), room, context.glyphs.cut)}", "$style-muted")
         )
     text = name_text(row.name, width - len(row.link) - 1, context.glyphs, dimmed=context.dimmed)
-    return text.append(f" {row.link}", STYLES.muted)
+    return text.append(f" {row.link}", "$style-muted")
 
 
 def _args(row: JobRow, context: CellContext, width: int) -> Text:
-    return Text(cut(row.fit_varied(width), width, context.glyphs.cut), STYLES.faint if context.dimmed else STYLES.muted)
+    return Text(
+        cut(row.fit_varied(width), width, context.glyphs.cut), "$style-faint" if context.dimmed else "$style-muted"
+    )
 
 
 def _backend(row: JobRow, context: CellContext, width: int) -> Text:
     word = cut(backend_word(row.scheduler), width, context.glyphs.cut)
-    return Text(word, STYLES.faint if context.dimmed else STYLES.muted)
+    return Text(word, "$style-faint" if context.dimmed else "$style-muted")
 
 
 def _replicas(row: JobRow, context: CellContext, width: int) -> Text:
     # What is left of a figure that is cut must not look like another one.
     figure = cut(f"{row.running}/{row.wanted}", width, context.glyphs.cut) if row.wanted else ""
-    return Text(figure, STYLES.faint if context.dimmed else STYLES.muted, justify="right")
+    return Text(figure, "$style-faint" if context.dimmed else "$style-muted", justify="right")
 
 
 def _age(row: JobRow, context: CellContext, _width: int) -> Text:
     seconds = row.age_seconds(context.now)
-    return Text("" if seconds is None else age(seconds), STYLES.faint, justify="right")
+    return Text("" if seconds is None else age(seconds), "$style-faint", justify="right")
 
 
 def _why(row: JobRow, context: CellContext, width: int) -> Text:
@@ -194,7 +196,7 @@ def _why(row: JobRow, context: CellContext, width: int) -> Text:
     why = row.why
     if not why and row.limit_at is not None:
         why = f"limit {clock(row.limit_at, time.time() if context.now is None else context.now)}"
-    return Text(cut(why, width, context.glyphs.cut), STYLES.muted if bright else STYLES.faint)
+    return Text(cut(why, width, context.glyphs.cut), "$style-muted" if bright else "$style-faint")
 
 
 def _plain_column(key: str, label: str, width: int, words: str, read: Callable[[JobRow], str] | None = None) -> Column:
@@ -202,7 +204,7 @@ def _plain_column(key: str, label: str, width: int, words: str, read: Callable[[
     value = read or attrgetter(key)
 
     def cell(row: JobRow, context: CellContext, width: int) -> Text:
-        return Text(cut(value(row), width, context.glyphs.cut), STYLES.faint)
+        return Text(cut(value(row), width, context.glyphs.cut), "$style-faint")
 
     return Column(key, label, width, cell, value, from_width=None, words=words)
 
@@ -224,12 +226,12 @@ def _duration(row: JobRow, context: CellContext, _width: int) -> Text:
     seconds = _ran_seconds(row, context.now)
     # Of a running job the minutes are enough: a figure of seconds would change with each poll.
     words = "" if seconds is None else duration(seconds) if row.is_final else age(seconds)
-    return Text(words, STYLES.faint, justify="right")
+    return Text(words, "$style-faint", justify="right")
 
 
 def _started(row: JobRow, context: CellContext, _width: int) -> Text:
     words = "" if row.started_at is None else clock(row.started_at, context.now or time.time())
-    return Text(words, STYLES.faint)
+    return Text(words, "$style-faint")
 
 
 STALLED = "! Stalled"
@@ -243,7 +245,7 @@ def progress_bar(fraction: float, width: int, style: str, *, is_ascii: bool) -> 
     bar = Text(full * done, style)
     if half and middle:
         bar.append(middle, style)
-    return bar.append(rest * (width - bar.cell_len), STYLES.line)
+    return bar.append(rest * (width - bar.cell_len), "$style-line")
 
 
 def _progress(row: JobRow, context: CellContext, width: int) -> Text:
@@ -252,25 +254,25 @@ def _progress(row: JobRow, context: CellContext, width: int) -> Text:
         percent = int(known.fraction * 100)
         # Its steps are done, and it failed all the same.
         percent = percent if row.state is AppState.SUCCEEDED else min(percent, 99)
-        return Text(f"{percent:>4} %".rjust(_BAR_WIDTH + 6), STYLES.faint)
+        return Text(f"{percent:>4} %".rjust(_BAR_WIDTH + 6), "$style-faint")
     if row.state is not AppState.RUNNING and not context.has_why:
-        return Text(cut(row.why, width, context.glyphs.cut), STYLES.faint)
+        return Text(cut(row.why, width, context.glyphs.cut), "$style-faint")
     if known is None or known.step is None:
         return Text() if context.has_why else _why(row, context, width)
     if known.stalled:
-        return Text(f"no step for {age(known.stalled_seconds)}", STYLES.pending)
+        return Text(f"no step for {age(known.stalled_seconds)}", "$style-pending")
     if known.fraction is None:
-        return Text(cut(f"step {known.step:,.0f}", width, context.glyphs.cut), STYLES.faint)
-    style = STYLES.faint if context.dimmed else STYLES.running
+        return Text(cut(f"step {known.step:,.0f}", width, context.glyphs.cut), "$style-faint")
+    style = "$style-faint" if context.dimmed else "$style-running"
     bar = progress_bar(known.fraction, _BAR_WIDTH, style, is_ascii=context.glyphs is glyph_sets.ASCII)
-    return bar.append(f"{int(known.fraction * 100):>4} %", STYLES.muted)
+    return bar.append(f"{int(known.fraction * 100):>4} %", "$style-muted")
 
 
 def _eta(row: JobRow, context: CellContext, _width: int) -> Text:
     left = context.progress.seconds_left if context.progress and row.state is AppState.RUNNING else None
     # Minutes are enough: a figure of seconds would change with each look.
     words = "" if left is None else duration(left) if left >= 3600 else age(left)
-    return Text(words, STYLES.faint, justify="right")
+    return Text(words, "$style-faint", justify="right")
 
 
 def _metric(row: JobRow, context: CellContext, width: int) -> Text:
@@ -278,7 +280,7 @@ def _metric(row: JobRow, context: CellContext, width: int) -> Text:
     name = known.metric.rpartition("/")[2] if known else ""
     # A loss is what everybody expects there.
     words = "" if known is None else known.value if "loss" in name.lower() else f"{name} {known.value}".strip()
-    return Text(cut(words, width, context.glyphs.cut), STYLES.muted, justify="right")
+    return Text(cut(words, width, context.glyphs.cut), "$style-muted", justify="right")
 
 
 def _order_of(value: float | None) -> tuple[bool, float]:

@@ -15,7 +15,7 @@ from textual.widgets import Static
 from .bars import acting_bindings, key_of, key_words
 from .base import BaseScreen
 from .frames import PacedScreen
-from .palette import STYLES, Text
+from .palette import Text
 
 # Textual's own descriptions, in the words of the other screens.
 _DESCRIPTIONS = {"app.focus_next": "Next pane or field", "app.focus_previous": "Previous pane or field"}
@@ -121,10 +121,10 @@ class KeysScreen(PacedScreen, ModalScreen[None]):
     def _text(self) -> Text:
         text = Text()
         for title in self._groups:
-            text.append(f"{title}\n", f"bold {STYLES.text}")
+            text.append(f"{title}\n", "bold $style-text")
             for row in self._groups[title]:
-                text.append(f"  {row.keys:<21} ", f"bold {STYLES.accent}" if row.enabled else STYLES.faint)
-                text.append(f"{row.what}\n", STYLES.muted if row.enabled else STYLES.faint)
+                text.append(f"  {row.keys:<21} ", "bold $style-accent" if row.enabled else "$style-faint")
+                text.append(f"{row.what}\n", "$style-muted" if row.enabled else "$style-faint")
             text.append("\n")
         return text
 
