@@ -17,7 +17,6 @@ from textual.binding import Binding, BindingType
 from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.message import Message
-from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.worker import Worker
 
@@ -282,10 +281,9 @@ class TorchXTuiApp(Dashboard):
 
         self.push_screen(StacksScreen(row))
 
-    def post_to(self, target: MessagePump, message: Message) -> None:
-        """Hand a message to a screen or widget from any thread, without waiting; dropped once the app ends."""
+    def post_from_thread(self, message: Message) -> None:
         if self.is_running and not self._is_leaving:
-            target.post_message(message)
+            self.post_message(message)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Say that a worker of the app failed."""

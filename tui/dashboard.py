@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from textual.message import Message
-from textual.message_pump import MessagePump
 from textual.worker import Worker
 
 from .terminal.ordered_keys import OrderedKeysApp
@@ -88,13 +87,9 @@ class Dashboard(OrderedKeysApp[int]):
         """The launches under way."""
         raise NotImplementedError
 
-    def post_to(self, target: MessagePump, message: Message) -> None:
-        """Post a message to a screen or widget from any thread; it is dropped once the app ends."""
-        raise NotImplementedError
-
     def post_from_thread(self, message: Message) -> None:
-        """Post a message to the app from any thread; it is dropped once the app ends."""
-        self.post_to(self, message)
+        """Post a message to the app from any thread, without waiting; it is dropped once the app ends."""
+        raise NotImplementedError
 
     def show_new_job(self, row: JobRow) -> None:
         """Put a job that was just submitted into the table, and the cursor on it."""

@@ -24,7 +24,6 @@ from torchx_tui.specs.roles import AppDryRunInfo
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch import preview, session
 from torchx_tui.tui.launch import work as launch_work
-from torchx_tui.tui.launch.form_editor import FormEditor
 from torchx_tui.tui.launch.form_rows import FieldRow
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.ui.dialog import AskDialog
@@ -297,7 +296,7 @@ async def test_the_preview_follows_the_form(app):
         assert launch.preview().startswith("$ torchx-tui run --scheduler local_cwd utils.echo")
         launch.editor.preview.show("dry run")
         # A note about a request that has come already is not shown.
-        launch.editor.on_form_editor_slow(FormEditor.Slow("it waits"))
+        launch.editor.show_slow("it waits")
         assert "it waits" not in launch.preview()
         await launch.type(msg="good morning")
         await launch.shows("echo 'good morning'", on="preview")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,12 +67,6 @@ class FormEditor(OnDashboard, Horizontal):
 
     class Changed(Message):
         """The form, or an answer about it, has changed."""
-
-    @dataclass
-    class Slow(Message):
-        """The component takes long: its progress."""
-
-        text: str
 
     def __init__(self) -> None:
         super().__init__(id="editor")
@@ -340,7 +333,7 @@ class FormEditor(OnDashboard, Horizontal):
         if session.takes_other_workspace():
             self._ask("workspace", session.list_workspace, exclusive=True)
         self._show_partitions()
-        if await session.dry_run(lambda text: self.dashboard.post_to(self, self.Slow(text))):
+        if await session.dry_run(lambda text: self.call_later(self.show_slow, text)):
             await self.form.show_roles(session.model)
             if session.model.lost:
                 lost = ", ".join(session.model.lost)
@@ -350,9 +343,10 @@ class FormEditor(OnDashboard, Horizontal):
             self._changed(_AT_ONCE)
         self._refresh()
 
-    def on_form_editor_slow(self, message: Slow) -> None:
+    def show_slow(self, text: str) -> None:
+        """Show the progress of a component that takes long."""
         if self.session is not None and not self.is_answered:
-            self.session.note = f"the component is running: {message.text}"
+            self.session.note = f"the component is running: {text}"
             self.preview.show_session(self.session)
 
     def _show_partitions(self) -> None:
