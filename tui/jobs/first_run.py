@@ -41,21 +41,26 @@ class FirstRun(Pane):
         """Say what the backends found."""
         glyphs = glyphs_of(self.app)
         lines = [Text("No jobs yet", "bold $style-text"), Text()]
-        for name, what, more in _KEYS:
-            line = Text("  ", end="")
-            line.append(f"{key_of(self, name):<3} ", "bold $style-accent")
-            line.append(f"{what:<22}", "$style-text")
-            line.append(more, "$style-faint")
-            lines.append(line)
+        lines += [
+            Text.assemble(
+                (f"  {key_of(self, name):<3} ", "bold $style-accent"),
+                (f"{what:<22}", "$style-text"),
+                (more, "$style-faint"),
+                end="",
+            )
+            for name, what, more in _KEYS
+        ]
         lines += [Text(), Text()]
         for name in schedulers:
             found = findings.get(name, ())
             bad = next((finding for finding in found if finding.level == "error"), None)
             reason = outages[name].reason if name in outages else bad.what if bad else ""
-            line = Text("  ", end="")
-            line.append(f"{glyphs.none if reason else glyphs.ok}   ", "$style-faint" if reason else "$style-running")
-            line.append(f"{backend_word(name, long=True):<22}", "$style-muted")
-            line.append(reason or "; ".join(finding.what for finding in found if finding.level == "ok"), "$style-faint")
+            line = Text.assemble(
+                (f"  {glyphs.none if reason else glyphs.ok}   ", "$style-faint" if reason else "$style-running"),
+                (f"{backend_word(name, long=True):<22}", "$style-muted"),
+                (reason or "; ".join(finding.what for finding in found if finding.level == "ok"), "$style-faint"),
+                end="",
+            )
             lines.append(line)
         self._block.lines = tuple(lines)
 

@@ -41,17 +41,15 @@ def group_text(group: RankGroup, is_blocking: bool, width: int, glyphs: Glyphs) 
     ranks = list_ranks(group.ranks)
     who = f"{count(len(group.ranks), 'rank'):>8}  "
     word = describe_activity(group) if group.wait else group.activity.value
-    room = width - 4 - len(who) - len(word)
-    text = Text()
-    text.append(" ! " if is_blocking else "   ", "$style-pending")
-    text.append(who, "$style-text").append(f"{cut(ranks, max(4, room), glyphs.cut):<{max(4, room)}} ", "$style-text")
-    text.append(word, "$style-pending" if is_blocking else "$style-faint")
-    frame = group.frame
+    frame, room = group.frame, max(4, width - 4 - len(who) - len(word))
     called = group.function or (frame.function if frame else "")
     where = f"{short_path(frame.file)}:{frame.line}" if frame else group.kernel
-    text.append(f"\n    {cut(plain(called), 24, glyphs.cut)}", "$style-muted")
-    text.append(f"  {where}", "$style-muted")
-    return text
+    return Text.assemble(
+        (" ! " if is_blocking else "   ", "$style-pending"),
+        (f"{who}{cut(ranks, room, glyphs.cut):<{room}} ", "$style-text"),
+        (word, "$style-pending" if is_blocking else "$style-faint"),
+        (f"\n    {cut(plain(called), 24, glyphs.cut)}  {where}", "$style-muted"),
+    )
 
 
 def alike_below(groups: Sequence[RankGroup]) -> int:
@@ -180,23 +178,18 @@ def children_text(children: Sequence[ProcessStack], width: int, glyphs: Glyphs) 
 
 def finding_text(found: Conclusion) -> Text:
     """Return the conclusion, and its details in one line below."""
-    text = Text()
-    if found.blocking:
-        text.append("! ", "$style-pending")
-    text.append(plain(found.sentence), "bold $style-text")
-    if found.details:
-        text.append(f"\n{plain('; '.join(found.details))}", "$style-muted")
-    return text
+    return Text.assemble(
+        ("! " if found.blocking else "", "$style-pending"),
+        (plain(found.sentence), "bold $style-text"),
+        (f"\n{plain('; '.join(found.details))}" if found.details else "", "$style-muted"),
+    )
 
 
 def how_text(snapshot: StackSnapshot, clock: str) -> Text:
     """Return when and how the snapshot was taken, and how long it took."""
-    text = Text()
-    text.append(clock, "$style-text")
-    text.append(f"   {describe_reading(snapshot)}, {snapshot.seconds:.1f} s", "$style-muted")
-    if snapshot.dumps:
-        text.append(f"   flight recorder of {count(len(snapshot.dumps), 'rank')}", "$style-muted")
-    return text
+    how = f"   {describe_reading(snapshot)}, {snapshot.seconds:.1f} s"
+    how += f"   flight recorder of {count(len(snapshot.dumps), 'rank')}" if snapshot.dumps else ""
+    return Text.assemble((clock, "$style-text"), (how, "$style-muted"))
 
 
 def unread_text(snapshot: StackSnapshot) -> Text:

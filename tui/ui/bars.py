@@ -153,11 +153,7 @@ def _two_ends(left: Text, right: Text, width: int, glyph: str) -> Text:
         left = left.copy()
         left.truncate(max(0, room - 1), overflow="crop")
         left.append(glyph if room > 0 else "")
-    row = Text()
-    row.append_text(left)
-    row.append(" " * max(0, width - left.cell_len - right.cell_len))
-    row.append_text(right)
-    return row
+    return Text.assemble(left, " " * max(0, width - left.cell_len - right.cell_len), right)
 
 
 class TopBar(Widget):
@@ -173,9 +169,7 @@ class TopBar(Widget):
     @guard_render
     def render(self) -> Text:
         """Draw the bar."""
-        left = Text("torchx-tui", "bold $style-text")
-        left.append("   ")
-        left.append_text(self.middle)
+        left = Text.assemble(("torchx-tui", "bold $style-text"), "   ", self.middle)
         right = Text(self.right, "$style-faint")
         if left.cell_len + right.cell_len + 2 > self.size.width:
             right = Text()
@@ -263,7 +257,5 @@ class KeyBar(Widget):
 
     @staticmethod
     def _hint(hint: ShownHint) -> Text:
-        text = Text()
-        text.append(hint.key, "bold $style-accent" if hint.enabled else "$style-faint")
-        text.append(f" {hint.word}", "$style-muted" if hint.enabled else "$style-faint")
-        return text
+        styles = ("bold $style-accent", "$style-muted") if hint.enabled else ("$style-faint", "$style-faint")
+        return Text.assemble((hint.key, styles[0]), (f" {hint.word}", styles[1]))

@@ -114,11 +114,8 @@ def state_text(state: AppState, glyphs: Glyphs, *, dimmed: bool = False) -> Text
         word_style = "$style-state-word"
     elif state is AppState.CANCELLED:
         word_style = "$style-faint"
-    text = Text()
-    text.append(glyphs.state(state), style)
-    text.append(" ")
-    text.append(state_word(state), "$style-faint" if dimmed else word_style)
-    return text
+    word_style = "$style-faint" if dimmed else word_style
+    return Text.assemble((glyphs.state(state), style), " ", (state_word(state), word_style))
 
 
 def state_times_text(row: JobRow, glyphs: Glyphs, now: float) -> Text:
@@ -136,10 +133,8 @@ def state_times_text(row: JobRow, glyphs: Glyphs, now: float) -> Text:
 def name_text(app_id: str, width: int, glyphs: Glyphs, *, dimmed: bool = False, bold: bool = False) -> Text:
     """Return an app id whose unique suffix is dimmer than its name, in at most ``width`` cells."""
     name, suffix = fit_name(app_id, width, glyphs.cut)
-    text = Text()
-    text.append(name, "$style-faint" if dimmed else "bold $style-text" if bold else "$style-text")
-    text.append(suffix, "$style-faint")
-    return text
+    style = "$style-faint" if dimmed else "bold $style-text" if bold else "$style-text"
+    return Text.assemble((name, style), (suffix, "$style-faint"))
 
 
 def _mark(_row: JobRow, context: CellContext, _width: int) -> Text:

@@ -123,8 +123,8 @@ class KeysScreen(PacedScreen, ModalScreen[None]):
         for title in self._groups:
             text.append(f"{title}\n", "bold $style-text")
             for row in self._groups[title]:
-                text.append(f"  {row.keys:<21} ", "bold $style-accent" if row.enabled else "$style-faint")
-                text.append(f"{row.what}\n", "$style-muted" if row.enabled else "$style-faint")
+                styles = ("bold $style-accent", "$style-muted") if row.enabled else ("$style-faint", "$style-faint")
+                text.append(f"  {row.keys:<21} ", styles[0]).append(f"{row.what}\n", styles[1])
             text.append("\n")
         return text
 
