@@ -55,8 +55,8 @@ class ReplicaGrid(Widget, can_focus=True):
     slow: reactive[str] = reactive("")
     """Which replica is slower than the others, such as ``trainer/7``."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__(id="replica-grid")
         self._typed = TypedNumber()
 
     @dataclass
@@ -144,7 +144,7 @@ class ReplicasPane(Pane):
     """The grid of replicas over the facts of the chosen one."""
 
     def __init__(self) -> None:
-        self.grid = ReplicaGrid(id="replica-grid")
+        self.grid = ReplicaGrid()
         self.facts = FactLines()
         super().__init__("Replicas", self.grid, self.facts, id="replicas-pane")
         self._picked = False

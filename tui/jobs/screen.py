@@ -73,7 +73,7 @@ class JobsScreen(JobActions):
     def __init__(self) -> None:
         super().__init__()
         placeholder = "state:failed age:<2h backend:local name !word"
-        self.table_pane = FilteredPane("Jobs", JobTable(id="table"), placeholder, id="table-pane", filter_id="filter")
+        self.table_pane = FilteredPane("Jobs", JobTable(), placeholder, id="table-pane", filter_id="filter")
         self.card = JobCard()
         self._logs: LogsArea | None = None
         self.first_run = FirstRun()

@@ -69,8 +69,8 @@ class JobTable(CursorTable):
     class MarksChanged(Message):
         """Rows were marked or unmarked."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__(id="table")
         self._rows: dict[str, JobRow] = {}
         self._order = RowOrder(COLUMNS_BY_KEY[Sort().column].sort_key)
         # The order depends on how far jobs are.

@@ -150,10 +150,6 @@ class FormEditor(OnDashboard, Horizontal):
             way = f"{ignore} to launch without {CONFIG_FILE}"
         return f"correct it and press {submit}, or press {way}"
 
-    @work(group="options", exclusive=True, exit_on_error=False)
-    async def _load_again(self, scheduler: str, *, refill: bool, trusted: Path | None) -> None:
-        await self._load(scheduler, refill=refill, trusted=trusted)
-
     @work(group="values", exclusive=True, exit_on_error=False)
     async def _learn_values(self, session: LaunchSession) -> None:
         filled = await session.learn_values()
@@ -167,7 +163,8 @@ class FormEditor(OnDashboard, Horizontal):
         # ctrl+s may come before the new options: it must not launch with the old ones.
         self.session.model.expect_options(scheduler or self.session.model.scheduler)
         self._refresh()
-        self._load_again(scheduler, refill=refill, trusted=trusted)
+        loading = self._load(scheduler, refill=refill, trusted=trusted)
+        self.run_worker(loading, group="options", exclusive=True, exit_on_error=False)
 
     def read_config(self, trusted: Path | None = None) -> None:
         """Read config again, after trusting a folder if one is given; typed texts stay."""

@@ -96,7 +96,7 @@ class LaunchScreen(BaseScreen):
         if self._start.is_relaunch or self._component is not None:
             # What is typed before the form is there is for no list.
             self._show_step(picking=False)
-            self._open_form(self._component)
+            self.run_worker(self._open(self._component), group="open form", exclusive=True, exit_on_error=False)
         else:
             # At once: the next key may be here already. And again once it is shown: before, nothing takes the focus.
             self.set_focus(self.picker.search)
@@ -142,10 +142,6 @@ class LaunchScreen(BaseScreen):
         # Letters that came before the form are for its first field.
         if typed and isinstance(self.focused, FieldInput):
             self.focused.post_message(events.Paste(typed))
-
-    @work(group="open form", exclusive=True, exit_on_error=False)
-    async def _open_form(self, component: ComponentSummary | None) -> None:
-        await self._open(component)
 
     async def _open(self, component: ComponentSummary | None) -> None:
         runner, settings, start = self.dashboard.runner, self.dashboard.settings, self._start

@@ -30,7 +30,7 @@ class LogsArea(Pane):
 
     def __init__(self, *, id: str | None = None, compact: bool = False, with_job: bool = True) -> None:
         self._with_job = with_job
-        self.log_pane = LogPane(id="log-pane")
+        self.log_pane = LogPane()
         self.log_pane.compact = compact
         super().__init__("Logs", self.log_pane, id=id)
         self._shown: tuple[object, ...] = ()

@@ -118,8 +118,8 @@ class LogPane(Vertical):
         text: str
         what: str
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__(id="log-pane")
         self.status = LogStatus()
         """What the pane shows and does now."""
         self.job_name = ""
