@@ -214,7 +214,7 @@ class TorchXTuiApp(Dashboard):
     def _start_feed(self) -> None:
         spare_living()
         self.set_interval(_IDLE_SECONDS, self._collect_while_idle)
-        self.run_worker(self._find_schedulers(), group="schedulers", exit_on_error=False)
+        self.run_worker(self._find_schedulers(), group="schedulers")
 
     def _collect_while_idle(self) -> None:
         if self.feed.seconds_without_keys >= _IDLE_SECONDS:
@@ -506,7 +506,7 @@ class TorchXTuiApp(Dashboard):
         if any(worker.name == "quit" for worker in self.workers):
             quitting.close()
         else:
-            self.run_worker(quitting, "quit", group="dialog", exit_on_error=False)
+            self.run_worker(quitting, "quit", group="dialog")
 
     async def _own_jobs(self) -> list[str]:
         # Their records are files. Where the disk does not answer, jobs go on as after a hangup.

@@ -54,7 +54,14 @@ class Launches(Protocol):
         """Close the dialog of a launch that has ended."""
 
 
-class Dashboard(OrderedKeysApp[int]):
+class HeardWorkers:
+    """A node whose workers never end the program when they fail. Named before Textual's class among the bases."""
+
+    def run_worker(self, work: Any, *arguments: Any, **options: Any) -> Worker[Any]:
+        return super().run_worker(work, *arguments, **{**options, "exit_on_error": False})  # type: ignore[misc]
+
+
+class Dashboard(HeardWorkers, OrderedKeysApp[int]):
     """What screens and helpers may use of the app, which extends it."""
 
     runner: Runner
@@ -100,7 +107,7 @@ class Dashboard(OrderedKeysApp[int]):
         raise NotImplementedError
 
 
-class OnDashboard:
+class OnDashboard(HeardWorkers):
     """A screen or a widget of the dashboard; failures of its workers are reported."""
 
     app: Any

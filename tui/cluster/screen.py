@@ -154,7 +154,7 @@ class ClusterScreen(BaseScreen):
         name = self._pool or self._pane.table.cursor_name
         return next((pool for pool in self.status.pools if plain(pool.name) == name), None) if self.status else None
 
-    @work(group="cluster", exclusive=True, exit_on_error=False)
+    @work(group="cluster", exclusive=True)
     async def _show(self, *, asks: bool) -> None:
         """Show the chosen backend and pool.
 
@@ -174,7 +174,7 @@ class ClusterScreen(BaseScreen):
         self._shown = await asyncio.to_thread(_make_table, name, pool, known.status)
         self._draw()
 
-    @work(group="estimate", exclusive=True, exit_on_error=False)
+    @work(group="estimate", exclusive=True)
     async def _estimate(self) -> None:
         """Ask when a small job would start in the open pool or the one at the cursor."""
         name, pool, scheduler = self._backend, self.pool, self.dashboard.jobs.made.get(self._backend)

@@ -59,7 +59,7 @@ class DoctorScreen(BaseScreen):
     def on_resize(self, event: events.Resize) -> None:
         self.call_after_refresh(self._draw)
 
-    @work(group="doctor", exclusive=True, exit_on_error=False)
+    @work(group="doctor", exclusive=True)
     async def _look(self) -> None:
         dashboard = self.dashboard
         items = diagnose(dashboard.settings, dashboard.runner, dashboard.config_file)

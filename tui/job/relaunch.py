@@ -37,7 +37,7 @@ def relaunch(app: Dashboard, rows: Sequence[JobRow]) -> None:
         app.status.say(f"{job_names(rows)}: already being launched again")
         return
     app.relaunching |= handles
-    app.run_worker(_relaunch(app, rows, handles), group="actions", exit_on_error=False)
+    app.run_worker(_relaunch(app, rows, handles), group="actions")
 
 
 async def _relaunch(app: Dashboard, rows: Sequence[JobRow], handles: set[str]) -> None:
@@ -129,7 +129,7 @@ def open_edit(
             dashboard.status.say(words, failed=True)
         dashboard.push_screen(LaunchScreen(record, job, changes=changes))
 
-    dashboard.run_worker(edit(), group="actions", exit_on_error=False)
+    dashboard.run_worker(edit(), group="actions")
 
 
 def _wrapped(sign: str, text: str, style: str) -> list[Text]:

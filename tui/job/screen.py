@@ -310,7 +310,7 @@ class JobScreen(JobActions):
         names = list(TABS)
         self.action_tab(names[(names.index(self._tab) + step) % len(names)])
 
-    @work(group="native", exclusive=True, exit_on_error=False)
+    @work(group="native", exclusive=True)
     async def _load_native(self) -> None:
         job = self.dashboard.runner.job(self.row.handle)
         try:
@@ -393,7 +393,6 @@ class JobScreen(JobActions):
                 open_shell(self.dashboard, self.row.handle, replica.role, replica.id),
                 group="shell",
                 exclusive=True,
-                exit_on_error=False,
             )
 
     def action_zoom(self) -> None:

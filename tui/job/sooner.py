@@ -66,7 +66,7 @@ class SoonerDialog(ListDialog[dict[str, str]]):
         self.show_rows(0)
         self._ask()
 
-    @work(exclusive=True, exit_on_error=False)
+    @work(exclusive=True)
     async def _ask(self) -> None:
         job = self._dashboard.runner.job(self._row.handle)
 

@@ -444,7 +444,7 @@ class JobsScreen(JobActions):
         if self._pages is not None and is_free and self.table.is_end_in_sight:
             self._reader = self._read_history(self._pages)
 
-    @work(group="history", exit_on_error=False)
+    @work(group="history")
     async def _read_history(self, pages: Iterator[tuple[list[LaunchRecord], int]]) -> None:
         """Show the next launches that no backend knows any more, newest first."""
         known, most = frozenset(self.dashboard.jobs.rows), len(self._past) + HISTORY_ROWS
@@ -456,7 +456,7 @@ class JobsScreen(JobActions):
         past = count(len(self._past), "older job") if self._past else "No older jobs"
         self.dashboard.status.say(f"{past} in history{'; more below the last row' if self._pages else ''}")
 
-    @work(group="history", exit_on_error=False)
+    @work(group="history")
     async def _find_forgotten(self, handles: Collection[str]) -> None:
         """Show the launches of jobs that their backends have just forgotten."""
         records = await asyncio.to_thread(self.dashboard.runner.journal.find_all, handles)
@@ -475,7 +475,7 @@ class JobsScreen(JobActions):
         self.dashboard.ui_state.change(sort_column=message.sort.column, sort_reversed=message.sort.reverse)
         self.show_rows()
 
-    @work(group="dialog", exit_on_error=False)
+    @work(group="dialog")
     async def action_columns(self) -> None:
         """Choose and order the columns."""
         from .columns import ColumnsDialog

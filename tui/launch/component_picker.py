@@ -141,7 +141,7 @@ class ComponentPicker(OnDashboard, Pane):
         """The component at the cursor."""
         return self._get(self.highlighted_key)
 
-    @work(group="components", exclusive=True, exit_on_error=False)
+    @work(group="components", exclusive=True)
     async def list_components(self) -> None:
         """Show the components: the builtins at once, the others as they are read."""
         dashboard = self.dashboard
@@ -169,7 +169,7 @@ class ComponentPicker(OnDashboard, Pane):
         self._draw(keep=self._has_moved)
         self._choose_next()
 
-    @work(group="named", exclusive=True, exit_on_error=False)
+    @work(group="named", exclusive=True)
     async def _find_named(self, name: str) -> None:
         """Show the component that is typed before the matches of the search.
 
@@ -284,7 +284,7 @@ class ComponentPicker(OnDashboard, Pane):
             right = launch_text(launch, now_of(self.app), width >= _WIDE, glyphs)
         return Option(option_text(component, query, right, width, glyphs), id=key)
 
-    @work(group="describe", exclusive=True, exit_on_error=False)
+    @work(group="describe", exclusive=True)
     async def _describe(self, component: ComponentSummary | None) -> None:
         if component is None:
             self._docs.show_nothing()

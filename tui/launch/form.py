@@ -15,6 +15,7 @@ from textual.widgets import Button
 from ...backends.shared.exit_reasons import some_of
 from ...backends.shared.secrets import mask_text
 from ...logs.text.sanitize import plain
+from ..dashboard import OnDashboard
 from ..format import count
 from ..rows import backend_word
 from ..ui.bars import key_of
@@ -58,7 +59,7 @@ class _Fields(VerticalScroll, inherit_bindings=False):
             self.call_after_refresh(self.scroll_to_widget, focused, animate=False)
 
 
-class LaunchForm(Vertical):
+class LaunchForm(OnDashboard, Vertical):
     """The fields of a `FormModel`, the help of the one with the focus, and Submit."""
 
     DEFAULT_CSS = "LaunchForm { width: 1fr; height: 1fr; }"
@@ -159,7 +160,7 @@ class LaunchForm(Vertical):
         else:
             await self._mount_options(model)
 
-    @work(group="rows", exclusive=True, exit_on_error=False)
+    @work(group="rows", exclusive=True)
     async def _mount_others(self, model: FormModel, fields: Sequence[Field]) -> None:
         await asyncio.sleep(_PAUSE)
         if self._model is model:

@@ -138,7 +138,7 @@ class FormEditor(OnDashboard, Horizontal):
             self._ask_for_trust(untrusted)
         return True
 
-    @work(group="dialog", exit_on_error=False)
+    @work(group="dialog")
     async def _ask_for_trust(self, untrusted: UntrustedError) -> None:
         if await self.app.push_screen_wait(trust_dialog(untrusted)):
             self.read_config(untrusted.folder)
@@ -150,7 +150,7 @@ class FormEditor(OnDashboard, Horizontal):
             way = f"{ignore} to launch without {CONFIG_FILE}"
         return f"correct it and press {submit}, or press {way}"
 
-    @work(group="values", exclusive=True, exit_on_error=False)
+    @work(group="values", exclusive=True)
     async def _learn_values(self, session: LaunchSession) -> None:
         filled = await session.learn_values()
         self.form.show_known()
@@ -164,7 +164,7 @@ class FormEditor(OnDashboard, Horizontal):
         self.session.model.expect_options(scheduler or self.session.model.scheduler)
         self._refresh()
         loading = self._load(scheduler, refill=refill, trusted=trusted)
-        self.run_worker(loading, group="options", exclusive=True, exit_on_error=False)
+        self.run_worker(loading, group="options", exclusive=True)
 
     def read_config(self, trusted: Path | None = None) -> None:
         """Read config again, after trusting a folder if one is given; typed texts stay."""
@@ -183,7 +183,7 @@ class FormEditor(OnDashboard, Horizontal):
             self.dashboard.status.say(f".torchxconfig is {'ignored' if model.ignores_config else 'used'}")
             self.read_config()
 
-    @work(group="dialog", exclusive=True, exit_on_error=False)
+    @work(group="dialog", exclusive=True)
     async def action_profile(self) -> None:
         profiles = self.dashboard.settings.profiles
         if not profiles:
@@ -211,7 +211,7 @@ class FormEditor(OnDashboard, Horizontal):
         if row is not None and row.field.editor and not row.field.is_swept:
             self._edit(row.field)
 
-    @work(group="dialog", exclusive=True, exit_on_error=False)
+    @work(group="dialog", exclusive=True)
     async def _edit(self, field: Field) -> None:
         """Edit a field in the dialog of its kind."""
         if field.editor == "resource":
@@ -248,7 +248,7 @@ class FormEditor(OnDashboard, Horizontal):
         is_known = self.dashboard.jobs.can(model.scheduler, DescribesCluster)
         return row.field if is_known and row.field.section == OPTION and row.field.name in POOL_OPTIONS else None
 
-    @work(group="dialog", exclusive=True, exit_on_error=False)
+    @work(group="dialog", exclusive=True)
     async def action_cluster(self) -> None:
         """Choose a partition or queue for the field on the Cluster screen."""
         self.take_typed()
@@ -319,9 +319,9 @@ class FormEditor(OnDashboard, Horizontal):
             await asking()
             self._refresh()
 
-        self.run_worker(ask(), group=group, exclusive=exclusive, exit_on_error=False)
+        self.run_worker(ask(), group=group, exclusive=exclusive)
 
-    @work(group="dry-run", exclusive=True, exit_on_error=False)
+    @work(group="dry-run", exclusive=True)
     async def _dry_run(self, delay: float = 0) -> None:
         await asyncio.sleep(delay)
         session = self.session

@@ -96,7 +96,7 @@ class LaunchScreen(BaseScreen):
         if self._start.is_relaunch or self._component is not None:
             # What is typed before the form is there is for no list.
             self._show_step(picking=False)
-            self.run_worker(self._open(self._component), group="open form", exclusive=True, exit_on_error=False)
+            self.run_worker(self._open(self._component), group="open form", exclusive=True)
         else:
             # At once: the next key may be here already. And again once it is shown: before, nothing takes the focus.
             self.set_focus(self.picker.search)
@@ -133,7 +133,7 @@ class LaunchScreen(BaseScreen):
         self.picker.hold()
         self._open_chosen(message.component)
 
-    @work(group="open form", exclusive=True, exit_on_error=False)
+    @work(group="open form", exclusive=True)
     async def _open_chosen(self, component: ComponentSummary) -> None:
         try:
             await self._open(component)
@@ -200,7 +200,7 @@ class LaunchScreen(BaseScreen):
         else:
             self._ask_to_launch(plans)
 
-    @work(group="dialog", exit_on_error=False)
+    @work(group="dialog")
     async def _ask_to_launch(self, plans: list[LaunchPlan]) -> None:
         if await self.app.push_screen_wait(sweep_dialog(plans, self.glyphs)):
             self._launch(plans)
@@ -211,7 +211,7 @@ class LaunchScreen(BaseScreen):
     def _launch(self, plans: list[LaunchPlan]) -> None:
         self._submitting = True
         # The launch continues when the screen is left.
-        self.dashboard.run_worker(self._submit(plans, self.dashboard), group="submit", exit_on_error=False)
+        self.dashboard.run_worker(self._submit(plans, self.dashboard), group="submit")
 
     async def _submit(self, plans: list[LaunchPlan], dashboard: Dashboard) -> None:
         """Launch; then show the new jobs, or keep the form and show the error."""

@@ -19,6 +19,7 @@ from textual.reactive import var
 from ...logs.pattern.pattern import PatternError
 from ...logs.source.replica_log import ReplicaLog
 from ...logs.text.sanitize import plain
+from ..dashboard import OnDashboard
 from ..format import count
 from ..ui.bars import key_of
 from ..ui.palette import Text
@@ -81,7 +82,7 @@ _WIDE = 100
 _TIMES_FROM = 70
 
 
-class LogPane(Vertical):
+class LogPane(OnDashboard, Vertical):
     """Shows the logs of a job's replicas, merged or one of them, as they come.
 
     A thread of its own reads the files; it is ended when other logs are shown or the pane goes away.
@@ -356,7 +357,7 @@ class LogPane(Vertical):
         """Show the replica with a number."""
         self.select_replica(self.session.all_numbers.index(number))
 
-    @work(group="dialog", exit_on_error=False)
+    @work(group="dialog")
     async def action_choose(self) -> None:
         """Choose a replica from a list."""
         session = self.session
@@ -411,13 +412,13 @@ class LogPane(Vertical):
             self._copy(log, numbers)
             view.unselect()
 
-    @work(group="copy", exclusive=True, exit_on_error=False)
+    @work(group="copy", exclusive=True)
     async def _copy(self, log: AnyLog, numbers: range) -> None:
         with self._failure_shown("Copying"):
             text = await run_steps(copied_text(log, numbers))
             self.post_message(self.Copied(text, count(len(numbers), "line")))
 
-    @work(group="dialog", exit_on_error=False)
+    @work(group="dialog")
     async def action_save(self) -> None:
         """Ask where to save the log, and save it."""
         from .save_dialog import SaveDialog
@@ -433,7 +434,7 @@ class LogPane(Vertical):
         if request is not None and session.log is not None:
             self._save(request)
 
-    @work(group="save", exclusive=True, exit_on_error=False)
+    @work(group="save", exclusive=True)
     async def _save(self, request: SaveRequest) -> None:
         session = self.session
         if request.kind == "all":

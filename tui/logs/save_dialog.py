@@ -123,7 +123,7 @@ class SaveDialog(Dialog[SaveRequest]):
         if self._asked is not None:
             self._check(replace=True)
 
-    @work(group="save-path", exclusive=True, exit_on_error=False)
+    @work(group="save-path", exclusive=True)
     async def _check(self, *, replace: bool) -> None:
         """Answer with the request, or show what is wrong with its path, whose disk may be slow."""
         text, kind = self.query_one(Input).value, self._kind

@@ -274,7 +274,7 @@ class LogSearch(OnDashboard, Horizontal):
         if sum(worker.node is self and worker.group == "find" for worker in self.workers) < _MOST_STEPS:
             self._find(forward=forward, errors=errors, from_here=False)
 
-    @work(group="find", exit_on_error=False)
+    @work(group="find")
     async def _find(self, *, forward: bool, errors: bool, from_here: bool) -> None:
         """Go to a match or an error.
 
@@ -398,7 +398,7 @@ class LogSearch(OnDashboard, Horizontal):
             self._asked_for_cause = True
             self._reveal_cause(self._session.log)
 
-    @work(group="cause", exclusive=True, exit_on_error=False)
+    @work(group="cause", exclusive=True)
     async def _reveal_cause(self, shown: AnyLog) -> None:
         """Go to the error that the log ended of."""
         line = await asyncio.to_thread(self._find_cause, shown)

@@ -139,7 +139,7 @@ class MetricsScreen(BaseScreen):
     def on_unmount(self) -> None:
         self.dashboard.feed.activities.leave(self)
 
-    @work(group="metrics", exit_on_error=False)
+    @work(group="metrics")
     async def _follow(self, handle: str) -> None:
         """Read a job, or what was kept of it if its backend fails."""
         feed = self.dashboard.feed
@@ -468,7 +468,7 @@ class MetricsScreen(BaseScreen):
         else:
             self.dismiss()
 
-    @work(group="save", exit_on_error=False)
+    @work(group="save")
     async def action_export(self) -> None:
         """Save the data and a picture of the screen in the current folder."""
         picture = self.app.export_screenshot()

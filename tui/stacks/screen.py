@@ -143,7 +143,7 @@ class StacksScreen(BaseScreen):
         self._draw_head()
         self._take(native)
 
-    @work(group="stacks", exclusive=True, exit_on_error=False)
+    @work(group="stacks", exclusive=True)
     async def _take(self, native: bool) -> None:
         handle = self.row.handle
         read = partial(asyncio.to_thread, take_stacks, self.dashboard.runner, handle)
@@ -332,7 +332,7 @@ class StacksScreen(BaseScreen):
         """Save the finding and the stacks of all groups to a file in the current folder."""
         self._save(self._report())
 
-    @work(group="save", exclusive=True, exit_on_error=False)
+    @work(group="save", exclusive=True)
     async def _save(self, report: str) -> None:
         status = self.dashboard.status
         try:

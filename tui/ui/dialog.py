@@ -172,7 +172,7 @@ class AskDialog(Dialog[str]):
         if self._find_body is not None:
             self._update_body(self._find_body)
 
-    @work(exit_on_error=False)
+    @work
     async def _update_body(self, find_body: Callable[[], Sequence[Text]]) -> None:
         self.body = list(await asyncio.to_thread(find_body))
         self.query_one("#dialog-text", Static).update(Text("\n").join(self.body))
