@@ -105,10 +105,10 @@ async def test_mouse_selects_lines_also_beyond_the_edge(writer):
         await logs.pilot.hover(LogView, offset=(9, 3))
         await logs.selects(*lines(93, 97))
         # A pointer that rests beyond the edge scrolls on.
-        logs.view.drag.move(-1, 10, logs.view.set_interval)
+        logs.view.drag_to(-1)
         await logs.until(lambda: logs.status.selected > 12, "more lines")
         await logs.pilot.mouse_up(LogView, offset=(9, 0))
-        await logs.until(lambda: logs.view.drag.anchor is None, "the end of the drag")
+        await logs.until(lambda: logs.view.dragged_from is None, "the end of the drag")
         count = logs.status.selected
         await logs.press("y")
         await copied(logs, *lines(97 - count, 97))

@@ -8,7 +8,7 @@ from support.launching import LaunchingScheduler, ShippingScheduler, launching_a
 from support.past_launches import launched
 from support.screens import launch_of
 
-from torchx_tui.tui.launch.field_input import ScriptSuggester
+from torchx_tui.tui.launch.field_input import complete_script
 from torchx_tui.tui.ui.dialog import AskDialog
 
 # It leaves a trace when it is run. Only it can compute one of the defaults, and what its last call adds.
@@ -100,8 +100,8 @@ async def test_recent_script_of_another_folder_is_listed(app, script, tmp_path):
     ("text", "whole"),
     [("jobs/t", "jobs/tune.py"), ("jobs", None), ("-m jo", "-m jobs."), ("-m jobs.t", "-m jobs.tune"), ("./no", None)],
 )
-async def test_paths_and_modules_are_completed(script, text, whole):
-    assert await ScriptSuggester().get_suggestion(text) == whole
+def test_paths_and_modules_are_completed(script, text, whole):
+    assert complete_script(text) == whole
 
 
 async def test_script_whose_name_begins_with_a_dash_is_run(app, script):

@@ -41,7 +41,7 @@ from .component_list import (
     growing_list,
     newest_launches,
 )
-from .field_input import ScriptSuggester
+from .field_input import PathSuggester, complete_script
 from .questions import trust_dialog
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class ComponentPicker(OnDashboard, Pane):
             compact=True,
             id="search",
             select_on_focus=False,
-            suggester=ScriptSuggester(),
+            suggester=PathSuggester(complete_script),
         )
         self.search.cursor_blink = False
         self.list = Options(id="component-list", compact=True)

@@ -10,6 +10,7 @@ from textual.containers import Vertical
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
+from textual.suggester import SuggestFromList
 from textual.widgets import Input
 
 from ...logs.text.sanitize import plain
@@ -18,7 +19,7 @@ from ..ui.choice_field import ChoiceField
 from ..ui.drawing import guard_render
 from ..ui.palette import Text
 from ..ui.theme import glyphs_of
-from .field_input import FieldInput
+from .field_input import FieldInput, PathSuggester, complete_path
 from .form_field import COMPUTED, MOST_SIDE_BY_SIDE, Field, Origin
 
 # Cells of a label, and on a narrow screen; of the origin with its gap; and lines of an error.
@@ -162,9 +163,9 @@ class FieldRow(Vertical):
         field = self.field
         if isinstance(self.input, FieldInput):
             if field.known or len(field.choices) > MOST_SIDE_BY_SIDE:
-                self.input.complete_from(field.known or field.choices)
+                self.input.suggester = SuggestFromList(field.known or field.choices)
             elif field.is_file:
-                self.input.complete_paths()
+                self.input.suggester = PathSuggester(complete_path)
         # What was typed a moment ago has not reached the field yet.
         is_edited = self.input.has_focus and bool(self.input.value)
         if self.input.value != field.text and not is_edited:

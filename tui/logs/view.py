@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -28,7 +29,7 @@ from ..ui.drawing import guard_render_line
 from ..ui.frames import is_terminal_ready, repaint_interval
 from ..ui.theme import glyphs_of, palette_of
 from .rows import Marks, RowLayout, RowMaker, TimeMode
-from .selection import LineDrag, LogSelection
+from .selection import LogSelection
 from .session import AnyLog
 from .viewport import Position, Viewport
 
@@ -37,6 +38,8 @@ _SIDE = 8
 # When to look again whether the terminal has taken the last frame.
 _TERMINAL_RETRY_S = 0.03
 _HIDDEN_RETRY = 0.5
+# Between two rows while the pointer is held beyond an edge.
+_SCROLL_EVERY_S = 0.05
 
 
 class LogView(Widget, can_focus=True):
@@ -88,7 +91,9 @@ class LogView(Widget, can_focus=True):
         self.painted_at = 0.0
         """When the log was last read for a repaint (`time.monotonic`)."""
         self._timer: Timer | None = None
-        self.drag = LineDrag(self._drag_to)
+        self.dragged_from: int | None = None
+        """The line that a drag began at, None while nothing is dragged."""
+        self._drag_timer: Timer | None = None
 
     def set_log(self, log: AnyLog | None, numbers: Sequence[int] = (0,)) -> None:
         """Show another log from its end.
@@ -105,7 +110,7 @@ class LogView(Widget, can_focus=True):
         self.viewport = None
         self._maker = None
         self.selection = None
-        self.drag.end()
+        self.end_drag()
         self.following = True
         self._draw()
 
@@ -233,7 +238,7 @@ class LogView(Widget, can_focus=True):
 
     def unselect(self) -> None:
         """Select nothing."""
-        self.drag.end()
+        self.end_drag()
         self.selection = None
         self._draw()
 
@@ -277,20 +282,29 @@ class LogView(Widget, can_focus=True):
             self.unselect()
         if event.button == 1 and event.y < len(self._row_lines):
             self.capture_mouse()
-            self.drag.begin(self._row_lines[event.y].number)
+            self.dragged_from = self._row_lines[event.y].number
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Select up to the line under the pointer; beyond an edge, scroll on."""
-        if self.drag.anchor is not None:
-            self.drag.move(event.y, self.size.height, self.set_interval)
+        self.drag_to(event.y)
 
     def on_mouse_up(self) -> None:
         """Keep what is selected."""
         self.release_mouse()
-        self.drag.end()
+        self.end_drag()
 
-    def _drag_to(self, anchor: int, y: int) -> None:
-        height = self.size.height
+    def end_drag(self) -> None:
+        self.dragged_from = None
+        if self._drag_timer is not None:
+            self._drag_timer.stop()
+
+    def drag_to(self, y: int) -> None:
+        """Select up to a row; beyond an edge, scroll on until the pointer moves."""
+        anchor, height = self.dragged_from, self.size.height
+        if anchor is None:
+            return
+        if self._drag_timer is not None:
+            self._drag_timer.stop()
         if self.selection is not None and not 0 <= y < height:
             self._scroll(-1 if y < 0 else 1)
         row = min(max(y, 0), height - 1, len(self._row_lines) - 1)
@@ -301,6 +315,8 @@ class LogView(Widget, can_focus=True):
             self.select(anchor, number)
         else:
             self._select_to(number)
+        if not 0 <= y < height:
+            self._drag_timer = self.set_timer(_SCROLL_EVERY_S, partial(self.drag_to, y))
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Scroll up, and pause."""
