@@ -9,7 +9,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from ..ui.drawing import guard_render
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text, replica_style
 from ..ui.theme import glyphs_of
 from .rows import TimeMode
 from .status import LogStatus
@@ -48,7 +48,7 @@ class ReplicaBar(Widget):
         row = Text.assemble(row, self._choice(f"all {len(status.numbers)}", None, style), " ")
         for place in self._fitting(self.size.width - row.cell_len - right.cell_len - 2):
             glyph = glyphs_of(self.app).failed if place in status.failed else ""
-            style = "$style-failed" if glyph else STYLES.replica(status.numbers[place])
+            style = "$style-failed" if glyph else replica_style(status.numbers[place])
             row.append("  ").append_text(self._choice(f"{status.numbers[place]}{glyph}", place, style))
         row.append(" " * max(2, self.size.width - row.cell_len - right.cell_len))
         row.append_text(right)

@@ -16,7 +16,7 @@ from ..format import cut, same_digits, split_name, state_word
 from ..rows import JobRow
 from ..ui.drawing import guard_render
 from ..ui.job_cells import name_text, state_text
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text, replica_style
 from ..ui.theme import glyphs_of
 
 _MOST_JOBS = 8
@@ -33,7 +33,7 @@ _MOST_SENTENCES = 2
 
 def curve_style(number: int) -> str:
     """Return the style of a curve; from the ninth on its letter alone tells whose it is."""
-    return STYLES.replica(number) if number < _COLORS else "$style-text"
+    return replica_style(number) if number < _COLORS else "$style-text"
 
 
 def swept_values(rows: Sequence[JobRow]) -> tuple[list[str], list[list[str]]]:
