@@ -315,7 +315,7 @@ class ClusterScreen(BaseScreen):
 
     def hints(self) -> list[Hint]:
         if self._pane.filter.has_focus:
-            return [Hint("", "Keep filter", key="enter"), Hint("cluster.back", "Clear"), Hint("app.keys", "Keys")]
+            return [Hint("", "Keep filter", key="enter"), Hint("cluster.back", "Clear")]
         return [
             *([] if self._pool else [Hint("rows.open", f"Choose {self._option}" if self._option else "Nodes")]),
             *([Hint("cluster.launch", "Launch here")] if self._can_choose and not self._option else []),
@@ -323,7 +323,6 @@ class ClusterScreen(BaseScreen):
             *([Hint("cluster.next_tab cluster.previous_tab", "Backends")] if len(self._names) > 1 else []),
             Hint("cluster.refresh", "Refresh"),
             Hint("cluster.back", "Back"),
-            Hint("app.keys", "Keys"),
         ]
 
 

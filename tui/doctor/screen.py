@@ -139,7 +139,6 @@ class DoctorScreen(BaseScreen):
             Hint("doctor.copy", "Copy report"),
             Hint("", "Scroll", key="j k"),
             Hint("doctor.back", "Back"),
-            Hint("app.keys", "Keys"),
         ]
 
     def action_back(self) -> None:

@@ -355,7 +355,6 @@ class JobScreen(JobActions):
             Hint("job.next_tab job.previous_tab", "Tabs"),
             Hint("job.zoom", "Zoom"),
             Hint("job.back", "Back"),
-            Hint("app.keys", "Keys"),
         ]
 
     def action_copy_reason(self) -> None:

@@ -345,9 +345,9 @@ class JobsScreen(JobActions):
         """Return the keys that act on the job at the cursor."""
         if self.first_run.display:
             names = {"jobs.new": "New", "app.commands": "Commands", "jobs.refresh": "Refresh", "app.quit": "Quit"}
-            return [*(Hint(name, word) for name, word in names.items()), Hint("app.keys", "Keys")]
+            return [Hint(name, word) for name, word in names.items()]
         if self.table_pane.filter.has_focus:
-            return [Hint("", "Keep filter", key="enter"), Hint("jobs.back", "Clear"), Hint("app.keys", "Keys")]
+            return [Hint("", "Keep filter", key="enter"), Hint("jobs.back", "Clear")]
         marked = len(self.table.marks)
         many = f" {marked}" if marked else ""
         read_only = self.dashboard.runner.read_only
@@ -369,7 +369,6 @@ class JobsScreen(JobActions):
             Hint("table.mark", "Mark"),
             *([Hint("jobs.unfold", "Unfold")] if self.can("unfold") else []),
             Hint("app.commands", "Commands"),
-            Hint("app.keys", "Keys"),
         ]
 
     # Actions

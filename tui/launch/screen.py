@@ -315,7 +315,6 @@ class LaunchScreen(BaseScreen):
                 Hint("picker.pin", "Pin"),
                 Hint("launch.back", "Back"),
                 Hint("picker.edit", "Edit file"),
-                Hint("app.keys", "Keys"),
             ]
         ready = self.editor.is_ready
         return [
@@ -328,5 +327,4 @@ class LaunchScreen(BaseScreen):
             Hint("launch.profile", "Profile"),
             Hint("", "Next field", key="tab"),
             Hint("launch.back", "Back"),
-            Hint("app.keys", "Keys"),
         ]

@@ -102,7 +102,6 @@ class LogsScreen(BaseScreen):
             Hint("logs.times", "Time"),
             Hint("logs.select", "Select"),
             Hint("logs.save", "Save"),
-            Hint("app.keys", "Keys"),
         ]
 
     def action_metrics(self) -> None:

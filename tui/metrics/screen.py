@@ -355,7 +355,7 @@ class MetricsScreen(BaseScreen):
     def hints(self) -> list[Hint]:
         """Return the keys of the screen."""
         smoothing, log, time = "metrics.smoothing", "metrics.log", "metrics.time"
-        last = [Hint("metrics.back", "Back"), Hint("app.keys", "Keys")]
+        back = Hint("metrics.back", "Back")
         if self._is_overlay:
             return [
                 Hint("metrics.choose", "Show"),
@@ -364,14 +364,14 @@ class MetricsScreen(BaseScreen):
                 *(Hint(smoothing, "Smooth"), Hint(log, "Log"), Hint(time, "Time")),
                 Hint("metrics.copy", "Copy"),
                 Hint("metrics.relaunch", "Relaunch"),
-                *last,
+                back,
             ]
         choose = [Hint("metrics.choose", "Choose"), Hint("metrics.zoom", "Zoom")]
         if self.app.size.width < _FULL_HINTS:
             ways = [Hint(smoothing, "Smooth"), Hint(log, "Log"), Hint("metrics.overlay", "Overlay")]
-            return [*choose, *ways, *last]
+            return [*choose, *ways, back]
         ways = [Hint(smoothing, "Smoothing"), Hint(log, "Log scale"), Hint(time, "Step or time")]
-        return [*choose, *ways, Hint("metrics.overlay", "Overlay jobs"), Hint("metrics.export", "Save"), *last]
+        return [*choose, *ways, Hint("metrics.overlay", "Overlay jobs"), Hint("metrics.export", "Save"), back]
 
     def action_smoothing(self) -> None:
         """Change to the next smoothing: none, light, strong."""

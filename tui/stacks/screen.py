@@ -370,7 +370,6 @@ class StacksScreen(BaseScreen):
             Hint("stacks.copy", "Copy"),
             Hint("stacks.save", "Save"),
             Hint("stacks.back", "Back"),
-            Hint("app.keys", "Keys"),
         ]
 
     def action_back(self) -> None:

@@ -54,7 +54,7 @@ def bindings_of(screen: Screen[object]) -> dict[str, list[KeyRow]]:
 
     Keys without a name, such as Textual's own for scrolling, are left out.
     """
-    hints = screen.hints() if isinstance(screen, BaseScreen) else ()
+    hints = screen.all_hints() if isinstance(screen, BaseScreen) else ()
     hinted = [name for hint in hints for name in hint.bindings.split()]
 
     def place(active: ActiveBinding) -> tuple[bool, bool, int]:
