@@ -21,13 +21,14 @@ from .view import LogView
 
 LogState = Literal["following", "paused", "selecting", "ended", "waiting", "none"]
 
-_WORDS: dict[LogState, str] = {
-    "following": "Following",
-    "paused": "Paused",
-    "selecting": "Selecting",
-    "ended": "Ended",
-    "waiting": "Waiting for the first line",
-    "none": "",
+# The word of each state, and its style.
+_STATES: dict[LogState, tuple[str, str]] = {
+    "following": ("Following", "bold $style-running"),
+    "paused": ("Paused", "bold $style-pending"),
+    "selecting": ("Selecting", "bold $style-accent"),
+    "ended": ("Ended", "$style-faint"),
+    "waiting": ("Waiting for the first line", "$style-faint"),
+    "none": ("", "$style-faint"),
 }
 
 _SELECTING = (("logs.copy", "copy"), ("logs.leave", "leave"))
@@ -83,15 +84,8 @@ class LogStatus:
 
 def state_text(status: LogStatus) -> Text:
     """Return the state as a word in its colour."""
-    styles: dict[LogState, str] = {
-        "following": "bold $style-running",
-        "paused": "bold $style-pending",
-        "selecting": "bold $style-accent",
-        "ended": "$style-faint",
-        "waiting": "$style-faint",
-        "none": "$style-faint",
-    }
-    return Text.assemble((_WORDS[status.state] or plain(status.reason), styles[status.state]))
+    word, style = _STATES[status.state]
+    return Text.assemble((word or plain(status.reason), style))
 
 
 def count_words(status: LogStatus) -> str:
