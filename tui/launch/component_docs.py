@@ -13,7 +13,6 @@ from ...components.values import to_text
 from ...logs.text.sanitize import plain
 from ...specs.status import AppState
 from ..format import age, count, cut
-from ..ui.bars import key_text
 from ..ui.job_cells import name_text, state_text
 from ..ui.palette import Text
 from ..ui.pane import Pane
@@ -37,8 +36,10 @@ class ComponentDocs(Pane):
         self._body = VerticalScroll(self._content, can_focus=False)
         super().__init__("", self._body, id="docs")
 
-    def show(self, doc: ComponentDoc, launches: list[LaunchRecord], now: float, *, fills_form: bool) -> None:
-        """Show a component: why it cannot be launched, what it does, and its last launch."""
+    def show(
+        self, doc: ComponentDoc, launches: list[LaunchRecord], now: float, edit: Text, *, fills_form: bool
+    ) -> None:
+        """Show a component: why it cannot be launched, what it does, its last launch, and the key that edits it."""
         glyphs, width = glyphs_of(self.app), max(20, self.size.width - 3)
         broken = any(finding.severity == "error" for finding in doc.findings)
         where = f"  {doc.module or f'{doc.path.name}:{doc.line}'}" if width >= NARROW else ""
@@ -52,10 +53,10 @@ class ComponentDocs(Pane):
             last_launch_text(launches, now, width, glyphs) if launches else "",
             "\n",
             "" if broken else Text.assemble(("enter", "bold $style-accent"), (f" {form}\n", "$style-muted")),
-            key_text(self, "picker.edit", "open the file in your editor\n") if doc.findings else "",
+            edit if doc.findings else "",
         )
 
-    def show_error(self, component: ComponentSummary) -> None:
+    def show_error(self, component: ComponentSummary, edit: Text) -> None:
         """Show why a component cannot be read."""
         path = component.path.name
         self._show(
@@ -64,7 +65,7 @@ class ComponentDocs(Pane):
             _unusable(),
             (plain(f"{path}:{component.line}  ") if component.line else "", "$style-faint"),
             (f"{plain(component.error or '')}\n\n", "$style-muted"),
-            key_text(self, "picker.edit", "open the file in your editor\n") if path else "",
+            edit if path else "",
         )
 
     def show_nothing(self) -> None:

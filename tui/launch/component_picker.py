@@ -23,6 +23,7 @@ from ..dashboard import OnDashboard
 from ..format import age, count, cut
 from ..terminal.editor import EditorError, editor_command
 from ..terminal.external import run_outside
+from ..ui.bars import key_text
 from ..ui.fuzzy import fuzzy_match
 from ..ui.job_cells import state_style, state_text
 from ..ui.options import Options
@@ -292,10 +293,11 @@ class ComponentPicker(OnDashboard, Pane):
             self._show(await self._read(component))
 
     def _show(self, read: Described) -> None:
+        edit = key_text(self, "picker.edit", "open the file in your editor\n")
         if read.doc is None:
-            self._docs.show_error(read.component)
+            self._docs.show_error(read.component, edit)
         else:
-            self._docs.show(read.doc, read.launches, now_of(self.app), fills_form=read.last is not None)
+            self._docs.show(read.doc, read.launches, now_of(self.app), edit, fills_form=read.last is not None)
 
     async def _read(self, component: ComponentSummary, trusted: Path | None = None) -> Described:
         journal = self.dashboard.runner.journal
