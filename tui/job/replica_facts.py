@@ -55,10 +55,14 @@ _GIB = 1 << 30
 
 def replica_lines(replica: ReplicaStatus, widget: Widget) -> tuple[Text, ...]:
     """Return what is known of one replica."""
-    ended = "" if replica.exit_code is None else f"exit {replica.exit_code}"
-    ended = replica.signal or ended
-    name, state = f"{plain(replica.role)}/{replica.id}", state_text(replica.state, glyphs_of(widget.app))
-    lines = [Text.assemble((name, "bold $style-text"), "  ", state, (f"  {ended}" if ended else "", "$style-text"))]
+    head = Text(f"{plain(replica.role)}/{replica.id}", "bold $style-text")
+    head.append("  ")
+    head.append_text(state_text(replica.state, glyphs_of(widget.app)))
+    if replica.signal:
+        head.append(f"  {replica.signal}", "$style-text")
+    elif replica.exit_code is not None:
+        head.append(f"  exit {replica.exit_code}", "$style-text")
+    lines = [head]
     facts = []
     if replica.started_at is not None and replica.finished_at is not None:
         facts.append(duration(replica.finished_at - replica.started_at))
@@ -75,9 +79,9 @@ def replica_lines(replica: ReplicaStatus, widget: Widget) -> tuple[Text, ...]:
     lines.append(Text(", ".join(facts), "$style-muted"))
     for label, at in (("started", replica.started_at), ("ended", replica.finished_at)):
         if at is not None:
-            lines.append(
-                Text.assemble((f"{label:<9}", "$style-faint"), (clock(at, now_of(widget.app)), "$style-muted"))
-            )
+            line = Text(f"{label:<9}", "$style-faint")
+            line.append(clock(at, now_of(widget.app)), "$style-muted")
+            lines.append(line)
     if replica.reason and replica.reason != f"exit {replica.exit_code}":
         lines.append(Text(plain(replica.reason), "$style-muted"))
     return tuple(lines)

@@ -43,7 +43,8 @@ class FirstRun(Pane):
         lines = [Text("No jobs yet", "bold $style-text"), Text()]
         lines += [
             Text.assemble(
-                (f"  {key_of(self, name):<3} ", "bold $style-accent"),
+                "  ",
+                (f"{key_of(self, name):<3} ", "bold $style-accent"),
                 (f"{what:<22}", "$style-text"),
                 (more, "$style-faint"),
                 end="",
@@ -56,7 +57,8 @@ class FirstRun(Pane):
             bad = next((finding for finding in found if finding.level == "error"), None)
             reason = outages[name].reason if name in outages else bad.what if bad else ""
             line = Text.assemble(
-                (f"  {glyphs.none if reason else glyphs.ok}   ", "$style-faint" if reason else "$style-running"),
+                "  ",
+                (f"{glyphs.none if reason else glyphs.ok}   ", "$style-faint" if reason else "$style-running"),
                 (f"{backend_word(name, long=True):<22}", "$style-muted"),
                 (reason or "; ".join(finding.what for finding in found if finding.level == "ok"), "$style-faint"),
                 end="",

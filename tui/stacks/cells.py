@@ -46,9 +46,11 @@ def group_text(group: RankGroup, is_blocking: bool, width: int, glyphs: Glyphs) 
     where = f"{short_path(frame.file)}:{frame.line}" if frame else group.kernel
     return Text.assemble(
         (" ! " if is_blocking else "   ", "$style-pending"),
-        (f"{who}{cut(ranks, room, glyphs.cut):<{room}} ", "$style-text"),
+        (who, "$style-text"),
+        (f"{cut(ranks, room, glyphs.cut):<{room}} ", "$style-text"),
         (word, "$style-pending" if is_blocking else "$style-faint"),
-        (f"\n    {cut(plain(called), 24, glyphs.cut)}  {where}", "$style-muted"),
+        (f"\n    {cut(plain(called), 24, glyphs.cut)}", "$style-muted"),
+        (f"  {where}", "$style-muted"),
     )
 
 
@@ -188,8 +190,8 @@ def finding_text(found: Conclusion) -> Text:
 def how_text(snapshot: StackSnapshot, clock: str) -> Text:
     """Return when and how the snapshot was taken, and how long it took."""
     how = f"   {describe_reading(snapshot)}, {snapshot.seconds:.1f} s"
-    how += f"   flight recorder of {count(len(snapshot.dumps), 'rank')}" if snapshot.dumps else ""
-    return Text.assemble((clock, "$style-text"), (how, "$style-muted"))
+    dumps = f"   flight recorder of {count(len(snapshot.dumps), 'rank')}" if snapshot.dumps else ""
+    return Text.assemble((clock, "$style-text"), (how, "$style-muted"), (dumps, "$style-muted"))
 
 
 def unread_text(snapshot: StackSnapshot) -> Text:

@@ -169,7 +169,9 @@ class TopBar(Widget):
     @guard_render
     def render(self) -> Text:
         """Draw the bar."""
-        left = Text.assemble(("torchx-tui", "bold $style-text"), "   ", self.middle)
+        left = Text("torchx-tui", "bold $style-text")
+        left.append("   ")
+        left.append_text(self.middle)
         right = Text(self.right, "$style-faint")
         if left.cell_len + right.cell_len + 2 > self.size.width:
             right = Text()
