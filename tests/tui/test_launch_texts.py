@@ -63,8 +63,7 @@ CHANGED = {"r": {"image": "x", "env": "TOKEN=abc"}}
 )  # fmt: skip
 def test_the_command_that_does_the_same(component, scheduler, cfg, more, command):
     parameters = [Parameter("msg", "keyword_only", ValueType("str", "str"), "")]
-    given = {"overrides": {}, **more}
-    plan = LaunchPlan(component=component, arguments={"msg": "a b"}, scheduler=scheduler, cfg=cfg, **given)
+    plan = replace(LaunchPlan(component, {"msg": "a b"}, {}, scheduler, cfg), **more)
     assert shlex.join(run_command(plan, parameters)) == f"{command} --msg 'a b'"
 
 

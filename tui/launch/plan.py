@@ -74,8 +74,9 @@ class LaunchPlan:
 
         if self.base is not None:
             return self.base
-        steps = (progress.check, progress.report) if progress is not None else ()
-        return build_app(self.component, self.arguments, *steps)
+        if progress is None:
+            return build_app(self.component, self.arguments)
+        return build_app(self.component, self.arguments, progress.check, progress.report)
 
     def interpreter(self) -> str:
         """Return the Python that runs the component, and why; empty for this program's own.
