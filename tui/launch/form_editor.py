@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -163,7 +164,7 @@ class FormEditor(OnDashboard, Horizontal):
         # ctrl+s may come before the new options: it must not launch with the old ones.
         self.session.model.expect_options(scheduler or self.session.model.scheduler)
         self._refresh()
-        loading = self._load(scheduler, refill=refill, trusted=trusted)
+        loading = partial(self._load, scheduler, refill=refill, trusted=trusted)
         self.run_worker(loading, group="options", exclusive=True)
 
     def read_config(self, trusted: Path | None = None) -> None:
@@ -319,7 +320,7 @@ class FormEditor(OnDashboard, Horizontal):
             await asking()
             self._refresh()
 
-        self.run_worker(ask(), group=group, exclusive=exclusive)
+        self.run_worker(ask, group=group, exclusive=exclusive)
 
     @work(group="dry-run", exclusive=True)
     async def _dry_run(self, delay: float = 0) -> None:
