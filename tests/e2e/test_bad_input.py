@@ -78,8 +78,7 @@ def test_a_log_folder_that_cannot_be_written(terminal, read_only_folder, full_fo
     for folder, words in ((read_only_folder, "Read-only file system"), (full_folder, "No space")):
         fill(app, {"log_dir": folder})
         app.wait("ready")
-        app.press("ctrl+s")
-        app.wait(f"Not launched.*{words}")
+        app.press("ctrl+s", wait=f"Not launched.*{words}")
         assert re.search(r"msg\s+kept\b", app.text())
         assert jobs() == {}
     # The launches that failed are in the history with their reason, never as jobs.
@@ -97,6 +96,5 @@ def test_a_state_folder_that_cannot_be_written(terminal, read_only_folder):
     open_form(app, "utils.echo")
     fill(app, {"msg": "kept"})
     app.wait("ready")
-    app.press("ctrl+s")
-    app.wait("Not launched.*nothing was launched")
+    app.press("ctrl+s", wait="Not launched.*nothing was launched")
     assert re.search(r"msg\s+kept\b", app.text())

@@ -17,8 +17,7 @@ def broken(own_home):
 def test_the_dashboard_opens_and_says_it_until_the_next_key(terminal, broken, own_home):
     app = terminal(size=(200, 40))
     app.wait(WORDS)
-    app.press("tab")
-    app.wait(lambda text: WORDS not in text and "Jobs" in text)
+    app.press("tab", wait=lambda text: WORDS not in text and "Jobs" in text)
     app.press("q")
     assert app.wait_for_end() == 0
     assert WORDS in (own_home / "state" / "torchx-tui" / "torchx-tui.log").read_text()

@@ -54,10 +54,8 @@ def test_launch_follow_cancel_relaunch_edit_and_delete(app, own_engine, tmp_path
     look_inside(app, r"-trainer-2")
     # What the engine itself says.
     app.wait(r"^ Id: [0-9a-f]{64}")
-    app.press("escape")
-    app.wait("Every replica|Replicas")
-    app.press("escape")
-    app.wait("STATE")
+    app.press("escape", wait="Every replica|Replicas")
+    app.press("escape", wait="STATE")
     live_through(app, "docker")
     after = engine_holds(own_engine.host)
     assert after["containers"] == before["containers"] == set()
@@ -69,13 +67,10 @@ def test_launch_follow_cancel_relaunch_edit_and_delete(app, own_engine, tmp_path
     open_form(app, "jobs.py:server")
     submit(app)
     app.wait(r"● Running +server\b.* +docker +2/2")
-    app.press("enter")
-    app.wait("Replicas")
+    app.press("enter", wait="Replicas")
     app.wait(r"port +\d+ for 8000 +http")
-    app.press("tab")
-    app.wait("━ Replicas")
-    app.press("y")
-    app.wait("clipboard|Wrote")
+    app.press("tab", wait="━ Replicas")
+    app.press("y", wait="clipboard|Wrote")
 
 
 def test_the_engine_goes_away_and_comes_back(app, own_engine):
@@ -90,5 +85,4 @@ def test_the_engine_goes_away_and_comes_back(app, own_engine):
     own_engine.start()
     app.wait(lambda text: "stale" not in text)
     app.wait(r"✗ Failed +demo-train")
-    app.press("enter")
-    app.wait("SIGKILL|exit 255")
+    app.press("enter", wait="SIGKILL|exit 255")

@@ -49,8 +49,7 @@ def assert_keys_answered(app) -> None:
     app.wait(cursor_name)
     for key in ("j", "j", "k", "G", "g"):
         before = cursor_name(app.text())
-        app.press(key)
-        app.wait(lambda text, before=before: cursor_name(text) != before)
+        app.press(key, wait=lambda text, before=before: cursor_name(text) != before)
 
 
 def test_keys_are_answered_rows_stay_and_it_comes_back(terminal, plugin):
@@ -83,8 +82,7 @@ def test_a_filter_may_be_typed_in_one_burst(terminal, plugin):
     app.process.write(b"/name~^eval !state:failed\r")
     app.wait("60 of 300")
     app.wait(lambda text: "name~^eval !state:failed" in text)
-    app.press("l")
-    app.wait("line 19")
+    app.press("l", wait="line 19")
     app.process.write(b"/line 7\r")
     app.wait(r"\d of 2\b")
     # The field is left and has the focus again before either is told of: what is typed next is no part of the first.
@@ -101,11 +99,9 @@ def test_a_backend_that_hangs_delays_no_local_job(terminal, plugin):
     launch(app, "demo.train", {"steps": "12", "step_seconds": "0.1"})
     app.wait(r"Succeeded\s+demo-train")
     app.wait("synthetic –")
-    app.press("2")
-    app.wait("synthetic is not set up here   (no answer|3 earlier requests)")
+    app.press("2", wait="synthetic is not set up here   (no answer|3 earlier requests)")
     switch.write_text("")
     app.wait(r"synthetic 300")
-    app.press("0")
-    app.wait("demo-train")
+    app.press("0", wait="demo-train")
     app.press("q")
     assert app.wait_for_end() == 0

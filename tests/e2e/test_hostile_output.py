@@ -93,8 +93,7 @@ def assert_harmless(terminal: Terminal) -> None:
 def leave(terminal: Terminal, back_to: str) -> None:
     """Go back one level; a key that follows an escape at once would be read together with it."""
     before = terminal.text()
-    terminal.press("escape")
-    terminal.wait(lambda text: text != before and back_to in text)
+    terminal.press("escape", wait=lambda text: text != before and back_to in text)
 
 
 def quit_normally(terminal: Terminal) -> None:
@@ -115,33 +114,27 @@ def test_output_errors_and_names_drive_no_terminal(terminal, component_file):
     assert "[/red][bold]" in app.text()
     # The card of the job shows its command.
     app.wait("command")
-    app.press("l")
-    app.wait(lambda text: "›  Logs" in text and "safe" in text)
+    app.press("l", wait=lambda text: "›  Logs" in text and "safe" in text)
     for key in ("w", "t", "o", "o", "o", "g", "G"):
         app.press(key)
     app.wait("safe")
     assert_harmless(app)
     leave(app, "STATE")
-    app.press("enter")
-    app.wait("Why")
-    app.press("]")
-    app.wait("entrypoint")
-    app.press("]")
-    app.wait("jobs_file|args|command|state")
+    app.press("enter", wait="Why")
+    app.press("]", wait="entrypoint")
+    app.press("]", wait="jobs_file|args|command|state")
     assert_harmless(app)
     leave(app, "Why")
     leave(app, "STATE")
     # A traceback.
     launch(app, "jobs.py:fails", {})
     wait_top(app, "Failed")
-    app.press("enter")
-    app.wait(r"(?s)Why.*Traceback \(most recent call last\)")
+    app.press("enter", wait=r"(?s)Why.*Traceback \(most recent call last\)")
     app.wait(r"RuntimeError: <")
     assert "[/red][bold]" in app.text()
     for key in ("y", "]", "]"):
         before = app.text()
-        app.press(key)
-        app.wait(lambda text, before=before: text != before)
+        app.press(key, wait=lambda text, before=before: text != before)
     assert_harmless(app)
     leave(app, "Why")
     leave(app, "STATE")
@@ -152,10 +145,8 @@ def test_output_errors_and_names_drive_no_terminal(terminal, component_file):
     # A backend may refuse such names in words, or take them.
     text = app.wait(lambda text: "Not launched" in text or re.search(r"Succeeded +named", text))
     if "Not launched" not in text:
-        app.press("enter")
-        app.wait("Why")
-        app.press("]")
-        app.wait("entrypoint")
+        app.press("enter", wait="Why")
+        app.press("]", wait="entrypoint")
         app.press("]")
         leave(app, "Why")
     else:
@@ -189,13 +180,11 @@ def job(first: str = {ALL!r}, *rest: str) -> AppDef:
     ComponentFile(tmp_path / "\x1b[3Jsyntax.py").write("def (")
     app = terminal(size=(150, 40))
     app.wait("No jobs yet")
-    app.press("n")
-    app.wait("evil")
+    app.press("n", wait="evil")
     for _ in range(20):
         app.press("down")
     app.wait("cannot be used")
-    app.press("escape")
-    app.wait("No jobs yet")
+    app.press("escape", wait="No jobs yet")
     open_form(app, "jobs.py:job")
     app.wait("ready")
     fill(app, {"first": "changed"})

@@ -38,8 +38,7 @@ def launch(app, values) -> None:
     fill(app, values)
     go_to(app, "scheduler")
     while (before := chosen(app)) != "kubernetes":
-        app.press("right")
-        app.wait(lambda _, before=before: chosen(app) not in ("", before))
+        app.press("right", wait=lambda _, before=before: chosen(app) not in ("", before))
     # There is one queue: it is filled in.
     app.wait(r"queue +default +(only one|last run)")
     fill(app, OPTIONS)
@@ -51,10 +50,8 @@ def test_launch_follow_cancel_relaunch_edit_and_delete(app):
     app.wait(r"● Running +demo-train\b.* +k8s +4/4")
     look_inside(app, r"-trainer-2-0")
     app.wait(r"^ kind: Job")
-    app.press("escape")
-    app.wait("Every replica|Replicas")
-    app.press("escape")
-    app.wait("STATE")
+    app.press("escape", wait="Every replica|Replicas")
+    app.press("escape", wait="STATE")
     live_through(app, "k8s")
     app.press("q")
     assert app.wait_for_end() == 0
@@ -77,10 +74,8 @@ def test_what_is_stuck_says_why_on_the_jobs_screen(app, tmp_path):
             environ={"KUBECONFIG": str(tmp_path / "kubeconfig")},
         )  # fmt: skip
         assert launched.returncode == 0, launched.stderr
-        app.press("R")
-        app.wait(r"(?:Pending|Submitted|Queued) +demo-train")
-        app.press("g")
-        app.wait(why)
+        app.press("R", wait=r"(?:Pending|Submitted|Queued) +demo-train")
+        app.press("g", wait=why)
         assert "STATE" in app.text()
         cancel_top(app)
 

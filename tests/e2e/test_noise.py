@@ -31,12 +31,9 @@ def test_quitting_waits_for_no_component(terminal, tmp_path, component, how):
     path.write_text(HANGS)
     app: Terminal = terminal()
     app.wait("No jobs yet")
-    app.press("n")
-    app.wait("Component")
-    app.press(f"hangs.py:{component}")
-    app.wait(rf"{component}.*mine")
-    app.press("enter")
-    app.wait("Run options")
+    app.press("n", wait="Component")
+    app.press(f"hangs.py:{component}", wait=rf"{component}.*mine")
+    app.press("enter", wait="Run options")
     if how == "SIGTERM":
         os.kill(app.pid, signal.SIGTERM)
     else:

@@ -22,8 +22,7 @@ def backend(tmp_path):
 
 def leave_form(app) -> None:
     """Go back to the picker, then to the jobs: two escapes at once are another key."""
-    app.press("escape")
-    app.wait("Component")
+    app.press("escape", wait="Component")
     app.press("escape")
 
 
@@ -43,10 +42,8 @@ def test_a_launch_that_takes_long_does_not_take_the_focus(terminal, backend, tmp
     app.wait(r"waiting: (?:[89]\d|\d{3,}) of 999")
     app.wait("No job matches state:py")
     assert "Continue in the background" not in app.text()
-    app.press("escape")
-    app.wait(r"\bone\b")
-    app.press(":", "show the launch", "enter")
-    app.wait("Continue in the background")
+    app.press("escape", wait=r"\bone\b")
+    app.press(":", "show the launch", "enter", wait="Continue in the background")
     # No letter ends it.
     app.press("y", "x", "enter")
     # The end of the launch closes the dialog too: enter would then open a job.
@@ -61,16 +58,12 @@ def test_calls_that_hang_hold_up_neither_keys_nor_the_end(terminal, backend):
     app = terminal(environ=backend.environ)
     app.wait("job11")
     for _ in range(10):
-        app.press("x")
-        app.wait("Cancel this job")
-        app.press("y")
-        app.wait(lambda text: "Cancel this job" not in text)
+        app.press("x", wait="Cancel this job")
+        app.press("y", wait=lambda text: "Cancel this job" not in text)
         app.press("j")
     # Ten calls hang: what else is asked is done all the same.
-    app.press("enter")
-    app.wait(r"Jobs +›")
-    app.press("escape")
-    app.wait("STATE")
+    app.press("enter", wait=r"Jobs +›")
+    app.press("escape", wait="STATE")
     began = time.monotonic()
     app.press("q")
     assert app.wait_for_end() == 0
@@ -88,13 +81,11 @@ def test_ten_thousand_marked_rows_slow_down_no_key(terminal, backend):
     def seconds(keys: str, wanted: str) -> float:
         """Return how long the dashboard computes for keys, whatever else the machine does."""
         began = sum(dashboard.cpu_times()[:2])
-        app.press(keys)
-        app.wait(wanted)
+        app.press(keys, wait=wanted)
         return sum(dashboard.cpu_times()[:2]) - began
 
     unmarked = seconds("j" * 30, r"^─ job00030 ─")
-    app.press("*")
-    app.wait("10,000 marked")
+    app.press("*", wait="10,000 marked")
     # What was sorted at each key took 300 times as long.
     assert seconds("j" * 30, r"^─ job00060 ─") < 20 * max(unmarked, 0.2)
     assert seconds("/name:job09990", r"1 of 10,000") < 40 * max(unmarked, 0.2)
@@ -115,8 +106,7 @@ def test_a_package_that_hangs_holds_up_no_key_of_the_form(terminal, backend):
     app.wait("No jobs yet")
     open_form(app, "utils.sh")
     fill(app, {"h": "slow_host"})
-    app.press("ctrl+c")
-    app.wait("Quit\\?")
+    app.press("ctrl+c", wait="Quit\\?")
     app.press("y")
     began = time.monotonic()
     assert app.wait_for_end() == 0
@@ -143,5 +133,4 @@ def test_job_of_a_missing_backend_keeps_its_last_state(terminal, backend, tmp_pa
     # Without its package the backend is not there any more.
     app = terminal()
     app.wait("No jobs yet|STATE")
-    app.press("H")
-    app.wait(r"Failed +echo-1")
+    app.press("H", wait=r"Failed +echo-1")

@@ -29,8 +29,7 @@ def start_another(app):
     before = app_id(app)
     app.press("r")
     wait_top(app, "Running")
-    app.press("g")
-    app.wait(lambda _: app_id(app) != before)
+    app.press("g", wait=lambda _: app_id(app) != before)
     return app_id(app)
 
 
@@ -54,10 +53,8 @@ def test_the_dashboard_dies_and_the_job_is_found_again(terminal, tmp_path):
     (tmp_path / "go").touch()
     wait_top(again, "Succeeded")
     # Its whole log, from the first line.
-    again.press("l")
-    again.wait(r"› +Logs")
-    again.press("g")
-    again.wait(r"\bbegun\b")
+    again.press("l", wait=r"› +Logs")
+    again.press("g", wait=r"\bbegun\b")
 
 
 @pytest.mark.slow
@@ -104,41 +101,32 @@ def test_suspended_and_continued_and_a_storm_of_sizes(terminal):
     wait_until(lambda: process_state(app.pid) != "T", "the rest of its life")
     # All of it is drawn, before any key.
     app.wait(r"torchx-tui(.|\n)*No jobs yet(.|\n)*Keys")
-    app.press("n")
-    app.wait("Component")
-    app.press("escape")
-    app.wait("No jobs yet")
+    app.press("n", wait="Component")
+    app.press("escape", wait="No jobs yet")
     for number in range(60):
         app.process.setwinsize(10 + number * 7 % 50, 20 + number * 13 % 180)
     app.process.setwinsize(40, 120)
-    app.press("n")
-    app.wait("Component")
-    app.press("escape")
-    app.wait("No jobs yet")
+    app.press("n", wait="Component")
+    app.press("escape", wait="No jobs yet")
     app.press("q")
     assert app.wait_for_end() == 0
 
 
 def test_ctrl_z_leaves_the_terminal_to_the_shell(terminal):
     shell = terminal(arguments=["bash", "--norc", "-i"])
-    shell.press(f"{COMMAND}\r")
-    shell.wait("No jobs yet")
-    shell.press("ctrl+z")
-    shell.wait("Stopped")
+    shell.press(f"{COMMAND}\r", wait="No jobs yet")
+    shell.press("ctrl+z", wait="Stopped")
     # An answer of the terminal that comes late may stand in the line.
     shell.press("ctrl+u")
-    shell.press("fg\r")
-    shell.wait(r"torchx-tui(.|\n)*No jobs yet(.|\n)*Keys")
-    shell.press("n")
-    shell.wait("Component")
+    shell.press("fg\r", wait=r"torchx-tui(.|\n)*No jobs yet(.|\n)*Keys")
+    shell.press("n", wait="Component")
 
 
 @pytest.mark.slow
 def test_ctrl_z_without_a_shell_stops_nothing(terminal):
     app = terminal()
     app.wait("No jobs yet")
-    app.press("ctrl+z")
-    app.wait("Cannot suspend: this program was not started by a shell")
+    app.press("ctrl+z", wait="Cannot suspend: this program was not started by a shell")
     assert process_state(app.pid) != "T"
 
 
@@ -166,10 +154,8 @@ def test_supervisors_and_replicas_die(terminal):
     name = app_id(app)
     os.kill(sorted(processes_of_job(name))[0], signal.SIGKILL)
     wait_top(app, "Failed")
-    app.press("enter")
-    app.wait(r"(?s)Why.*SIGKILL")
-    app.press("escape")
-    app.wait("STATE")
+    app.press("enter", wait=r"(?s)Why.*SIGKILL")
+    app.press("escape", wait="STATE")
     # The supervisor alone: the job continues unsupervised.
     name = start_another(app)
     os.kill(parent_of(processes_of_job(name)[0]), signal.SIGKILL)
@@ -185,19 +171,15 @@ def test_supervisors_and_replicas_die(terminal):
         with suppress(ProcessLookupError):  # the end of its parent may have ended it
             os.kill(pid, signal.SIGKILL)
     wait_top(app, "Unknown")
-    app.press("enter")
-    app.wait("supervisor")
+    app.press("enter", wait="supervisor")
 
 
 def test_quit_asks_and_keeps(terminal):
     app = open_with_job(terminal)
     name = app_id(app)
-    app.press("q")
-    app.wait("Keep running")
-    app.press("escape")
-    app.wait("STATE")
-    app.press("q")
-    app.wait("Keep running")
+    app.press("q", wait="Keep running")
+    app.press("escape", wait="STATE")
+    app.press("q", wait="Keep running")
     app.press("enter")
     assert app.wait_for_end() == 0
     assert processes_of_job(name)
@@ -213,8 +195,7 @@ def test_quit_asks_and_keeps(terminal):
 def test_quit_can_cancel(terminal):
     app = open_with_job(terminal)
     name = app_id(app)
-    app.press("q")
-    app.wait("Keep running")
+    app.press("q", wait="Keep running")
     app.press("y")
     app.wait_for_end()
     wait_until(lambda: not processes_of_job(name), "the job's end")

@@ -102,14 +102,11 @@ def test_what_is_wrong_is_said_and_nothing_else(launched, terminal):
     app = terminal()
     app.wait(lambda text: text.count("● Running") >= 4)
     # The newest is the first.
-    app.press("g", "enter")
-    app.wait(rf"! S{SLOW[1:]}")
+    app.press("g", "enter", wait=rf"! S{SLOW[1:]}")
     app.wait("python 3 .* 1 slow")
     app.wait(r"0 ●   1 ●   2 !")
-    app.press("escape", "j", "enter")
-    app.wait(r"! Loss is nan, [\d,]+ times")
-    app.press("escape", "j", "enter")
-    app.wait("Stalled  since", PAUSE_S + PATIENCE)
+    app.press("escape", "j", "enter", wait=r"! Loss is nan, [\d,]+ times")
+    app.press("escape", "j", "enter", wait="Stalled  since", patience=PAUSE_S + PATIENCE)
     # On a busy machine a step takes longer, and it is a while until somebody looks.
     sentence = r"No step for (?:(\d+)m )?(\d+)s, usually \d+(?:\.\d)?s; no replica prints anything"
     found = re.search(sentence, app.wait(sentence))

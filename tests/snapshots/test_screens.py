@@ -137,8 +137,7 @@ def form_of_demo(*keys):
         await launch.finds("demo.train")
         await launch.choose()
         await launch.until(lambda: launch.editor.session.request, "the request")
-        await launch.press(*keys)
-        await launch.until(lambda: not keys or launch.model.errors() or launch.tab() != "command")
+        await launch.press(*keys, until=lambda: not keys or launch.model.errors() or launch.tab() != "command")
 
     return run_before
 

@@ -48,8 +48,20 @@ class Driver:
         self.app: TorchXTuiApp = pilot.app  # type: ignore[assignment]
         self.screen: Any = self.app.screen
 
-    async def press(self, *keys: str) -> None:
+    async def press(
+        self,
+        *keys: str,
+        until: Callable[[], object] | None = None,
+        what: str = "",
+        shows: str | tuple[str, ...] = (),
+        on: str = "message",
+    ) -> None:
+        """Press keys, and wait for a condition, see `until`, or for texts, see `shows`."""
         await self.pilot.press(*keys)
+        if until:
+            await self.until(until, what)
+        if shows:
+            await self.shows(*([shows] if isinstance(shows, str) else shows), on=on)
 
     async def until(self, condition: Callable[[], object], what: str = "") -> None:
         await until(self.pilot, condition, what)

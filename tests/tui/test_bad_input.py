@@ -224,16 +224,14 @@ async def test_a_component_that_cannot_be_picked_says_why(app, jobs, unusable):
         ):  # fmt: skip
             app.status.clear()
             launch.set_search(typed)
-            await launch.press("enter")
-            await launch.shows(message)
+            await launch.press("enter", shows=message)
             assert launch.screen.is_picking
             assert launch.component() == ""
         # A file that is removed while its component is highlighted.
         launch.set_search("jobs.py")
         await launch.finds(NAME)
         jobs.path.unlink()
-        await launch.press("enter")
-        await launch.shows("there is no file")
+        await launch.press("enter", shows="there is no file")
         assert launch.screen.is_picking
 
 
@@ -312,8 +310,7 @@ async def test_an_item_of_several_lines_has_no_dialog(app):
         launch.set("rest", "'a\nb'")
         await launch.until(lambda: launch.field("rest").text == "'a\nb'")
         launch.row("rest").input.focus()
-        await launch.press("enter")
-        await launch.shows("has an item of several lines")
+        await launch.press("enter", shows="has an item of several lines")
         assert app.screen is launch.screen
 
 
@@ -324,11 +321,9 @@ async def test_a_scheduler_whose_options_fail_says_so(app, scheduler):
 
     scheduler.run_opts = fails
     async with launch_of(app, "", SIZE) as launch:
-        await launch.press(*"jobs.py", "enter")
-        await launch.shows("RuntimeError: its config is [broken]")
+        await launch.press(*"jobs.py", "enter", shows="RuntimeError: its config is [broken]")
         assert not launch.form.rows
-        await launch.press("escape")
-        await launch.until(lambda: app.screen is not launch.screen or launch.screen.is_picking)
+        await launch.press("escape", until=lambda: app.screen is not launch.screen or launch.screen.is_picking)
 
 
 async def test_the_form_is_left_for_the_picker_while_it_launches(app, scheduler):
@@ -344,10 +339,8 @@ async def test_the_form_is_left_for_the_picker_while_it_launches(app, scheduler)
     async with launch_of(app, NAME, SIZE) as launch:
         try:
             await filled(launch)
-            await launch.press("ctrl+s")
-            await launch.until(begun.is_set, "the launch")
-            await launch.press("escape")
-            await launch.until(lambda: launch.screen.is_picking, "the picker")
+            await launch.press("ctrl+s", until=begun.is_set, what="the launch")
+            await launch.press("escape", until=lambda: launch.screen.is_picking, what="the picker")
         finally:
             go_on.set()
         await launch.shows("Launched job-1", on="said")
@@ -359,8 +352,7 @@ async def test_a_job_whose_component_is_gone_has_no_command(app, scheduler, jobs
     app.runner.run(made, "local_cwd", {"queue": "q"}, origin=LaunchOrigin(NAME, {"data": "x"}))
     jobs.path.unlink()
     async with jobs_of(app, SIZE) as table:
-        await table.press("Y")
-        await table.shows("Command not copied: ", "there is no file")
+        await table.press("Y", shows=("Command not copied: ", "there is no file"))
         await table.open(LaunchScreen, "e")
         await table.shows("there is no file")
         assert len(scheduler.launched) == 1

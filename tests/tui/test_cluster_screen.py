@@ -71,8 +71,7 @@ async def cluster_of(app):
 async def test_pools_then_nodes_and_back(app):
     async with cluster_of(app) as cluster:
         await cluster.shows("10/56 a100", "GrpTRES of the account vision: 14 of 16 GPUs in use", on="drawn")
-        await cluster.press("j", "enter")
-        await cluster.shows("7 nodes of long", "bad fan [root]", on="drawn")
+        await cluster.press("j", "enter", shows=("7 nodes of long", "bad fan [root]"), on="drawn")
         await cluster.press("escape")
         await cluster.at("long")
         await cluster.open(JobsScreen, "escape")
@@ -128,8 +127,7 @@ async def test_a_hostile_name_is_opened_and_estimated(tmp_path):
     async with cluster_of(make_app(scheduler, tmp_path, name="slurm")) as cluster:
         await cluster.shows("a[red]b: a job of one task would start now", on="drawn")
         assert {*scheduler.estimated} == {name}
-        await cluster.press("enter")
-        await cluster.shows("1 node of a[red]b", on="drawn")
+        await cluster.press("enter", shows="1 node of a[red]b", on="drawn")
 
 
 async def test_a_queue_is_chosen_at_its_backend(tmp_path, monkeypatch):
@@ -158,12 +156,10 @@ async def test_the_row_at_the_cursor_is_estimated(tmp_path, monkeypatch):
         monkeypatch.setattr(delay, NEVER)
         await cluster.press("j")
         monkeypatch.setattr(delay, 0.01)
-        await cluster.press("j")
-        await cluster.shows("h100: a job of one task would not start: Invalid account [vision]", on="drawn")
+        await cluster.press("j", shows="h100: a job of one task would not start: Invalid account [vision]", on="drawn")
         # Not the row that the cursor passed.
         assert {*scheduler.estimated} == {"gpu", "h100"}
-        await cluster.press("j", "enter")
-        await cluster.shows("cpu: a job of one task would start now", on="drawn")
+        await cluster.press("j", "enter", shows="cpu: a job of one task would start now", on="drawn")
 
 
 async def test_read_only_offers_no_launch(scheduler, tmp_path):
@@ -189,12 +185,10 @@ async def test_tabs_are_the_backends_that_can_tell(tmp_path):
 async def test_rows_stay_when_a_backend_falls_silent(app, scheduler):
     async with cluster_of(app) as cluster:
         scheduler.error = BackendUnavailableError("slurm does not [answer]")
-        await cluster.press("R")
-        await cluster.shows("! slurm does not [answer]", on="drawn")
+        await cluster.press("R", shows="! slurm does not [answer]", on="drawn")
         assert cluster.table.row_count == 5
         scheduler.error = None
-        await cluster.press("R")
-        await cluster.shows("5 partitions", on="drawn")
+        await cluster.press("R", shows="5 partitions", on="drawn")
 
 
 async def test_a_backend_that_never_answered_says_why(app, scheduler):

@@ -137,8 +137,9 @@ async def test_optional_choice_can_be_taken_back(app):
         await launch.focus("way")
         assert "none" in launch.value("way") or "none" in str(launch.row("way").input.render())
         for key, chosen in (("right", "up"), ("left", None)):
-            await launch.press(key)
-            await launch.until(lambda chosen=chosen: launch.model.plan().arguments.get("way") == chosen, f"{chosen}")
+            await launch.press(
+                key, until=lambda chosen=chosen: launch.model.plan().arguments.get("way") == chosen, what=f"{chosen}"
+            )
         # The default of an Enum is one of its members, not a further choice.
         assert launch.value("color") == "RED"
         assert launch.field("color").offered == ("RED", "BLUE")

@@ -110,8 +110,9 @@ async def test_late_values_of_another_scheduler_are_dropped(app, scheduler, monk
         await launch.until(asked.is_set, "the question")
         launch.form.scheduler.choices = ("local_cwd", "other")
         launch.form.scheduler.focus()
-        await launch.press("space")
-        await launch.until(lambda: launch.field("log_dir", "option").known == ("/other",), "the other's values")
+        await launch.press(
+            "space", until=lambda: launch.field("log_dir", "option").known == ("/other",), what="the other's values"
+        )
         goes_on.set()
         await launch.settled()
         assert launch.field("log_dir", "option").known == ("/other",)
@@ -174,8 +175,7 @@ async def test_pairs_are_edited_a_line_each(app, scheduler):
     async with launch_of(app, NAME, TALL) as launch:
         await launch.focus("env")
         await launch.open(ItemsDialog, "enter")
-        await launch.press(*"A=1", "enter", *"bad")
-        await launch.shows("use NAME=value", on="dialog_text")
+        await launch.press(*"A=1", "enter", *"bad", shows="use NAME=value", on="dialog_text")
         await launch.press("ctrl+s")
         assert isinstance(app.screen, ItemsDialog)
         await launch.back(*"=a, b", "ctrl+s")
@@ -222,8 +222,13 @@ async def test_the_files_of_a_workspace_are_listed(app, tmp_path):
     async with launch_of(app, NAME, TALL) as launch:
         await launch.type("launch", workspace=str(project))
         await launch.shows("Workspace", on="tabs")
-        await launch.press("ctrl+t", "ctrl+t", "ctrl+t")
-        await launch.shows("2 files, 2.0 KB", "train.py", "1 left out by .dockerignore: data", on="preview")
+        await launch.press(
+            "ctrl+t",
+            "ctrl+t",
+            "ctrl+t",
+            shows=("2 files, 2.0 KB", "train.py", "1 left out by .dockerignore: data"),
+            on="preview",
+        )
         assert "large.bin" not in launch.preview()
         await launch.type("launch", workspace=f"{project}/nosuch")
         await launch.shows("nosuch", on="preview")
@@ -275,8 +280,7 @@ async def test_request_is_compared_with_one_that_repeats_the_job(app, scheduler)
     async with jobs_of(app, TALL) as table:
         launch = await table.edit()
         await launch.ready()
-        await launch.press("ctrl+t")
-        await launch.shows("Same as the job that ran", on="preview")
+        await launch.press("ctrl+t", shows="Same as the job that ran", on="preview")
         await launch.type("option", log_dir="/other")
         await launch.shows("log_dir", "In the request:", "/logs", "/other", on="preview")
         await launch.type("option", log_dir="/logs")

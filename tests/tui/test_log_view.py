@@ -98,8 +98,7 @@ async def test_line_of_ten_megabytes_opens_at_once(tmp_path):
     started = time.process_time()
     async with logs_of(ReplicaLog("r", 0, stdout=path), size=(60, 8)) as logs:
         await logs.first("before")
-        await logs.press("w")
-        await logs.until(lambda: len(logs.rows()) == 7 and logs.rows()[-1].endswith("[+10.0 MB]"))
+        await logs.press("w", until=lambda: len(logs.rows()) == 7 and logs.rows()[-1].endswith("[+10.0 MB]"))
     assert time.process_time() - started < 5
 
 

@@ -56,8 +56,7 @@ def script(app):
 async def test_script_is_listed_and_not_run(app, script):
     async with launch_of(app) as launch:
         assert launch.message().endswith("2 scripts")
-        await launch.press(*"train.py")
-        await launch.shows("Train [red]well[/red].", "learning rate", on="docs")
+        await launch.press(*"train.py", shows=("Train [red]well[/red].", "learning rate"), on="docs")
         await launch.choose()
         assert launch.component() == "train.py"
         assert not script.with_suffix(".ran").exists()
@@ -79,8 +78,7 @@ async def test_named_script_precedes_listed_matches(app, script):
 
 async def test_missing_script_says_so(app, script):
     async with launch_of(app) as launch:
-        await launch.press(*"gone.py", "enter")
-        await launch.shows("✗ gone.py: there is no file")
+        await launch.press(*"gone.py", "enter", shows="✗ gone.py: there is no file")
         assert launch.component() == ""
 
 
@@ -143,8 +141,7 @@ async def test_form_of_a_script_is_filled_and_launched(app, scheduler, script):
         await launch.ready()
         assert launch.origin("lr") == "each of 2"
         await launch.open(AskDialog, "ctrl+s")
-        await launch.press("2", "enter")
-        await launch.until(lambda: len(scheduler.launched) == 2, "the jobs")
+        await launch.press("2", "enter", until=lambda: len(scheduler.launched) == 2, what="the jobs")
         assert all(record.group.startswith("train-") for record in app.runner.journal.records())
         first = scheduler.launched[0]
         assert (first.name, first.roles[0].resource.gpu) == ("train", 1)

@@ -47,15 +47,13 @@ async def test_columns_are_chosen_ordered_and_kept(scheduler, tmp_path):
         assert listed[0] == "[x] STATE       the job's state"
         assert listed[-1] == "[ ] HANDLE      scheduler://session/app"
         # Hide STATE, put NAME before ON after it, show RAN.
-        await table.press("space")
-        await table.shows("[ ] STATE", on="drawn")
+        await table.press("space", shows="[ ] STATE", on="drawn")
         await table.back("j", "J", *"jjjjjjjjjj", "space", "enter")
         assert table.header() == chosen
     async with jobs_of(make_app(scheduler, tmp_path), (200, 50)) as table:
         assert table.header() == chosen
         await table.open(ColumnsDialog, "c")
-        await table.press("d")
-        await table.until(lambda: table.header() == USUAL, "the usual columns")
+        await table.press("d", until=lambda: table.header() == USUAL, what="the usual columns")
 
 
 async def test_kinds_have_a_column_where_there_are_several(scheduler, tmp_path):
@@ -65,18 +63,15 @@ async def test_kinds_have_a_column_where_there_are_several(scheduler, tmp_path):
     async with jobs_of(make_app(scheduler, tmp_path), (200, 50)) as table:
         assert table.header() == USUAL
         scheduler.apps["one-x"].kind = "JobSet"
-        await table.press("R")
-        await table.until(lambda: "KIND" in table.header(), "the column")
-        await table.press("/", *"kind:jobset", "enter")
-        await table.until(lambda: len(table.rows()) == 1, "the JobSet alone")
+        await table.press("R", until=lambda: "KIND" in table.header(), what="the column")
+        await table.press("/", *"kind:jobset", "enter", until=lambda: len(table.rows()) == 1, what="the JobSet alone")
 
 
 async def test_columns_that_do_not_fit_are_left_out(app):
     async with jobs_of(app, (80, 24)) as table:
         table.table.choose_columns(["state", "handle", "image", "user", "why"])
         assert table.header() == ["STATE", "HANDLE", "IMAGE"]
-        await table.press("S")
-        await table.shows("no room for USER, WHY", on="title")
+        await table.press("S", shows="no room for USER, WHY", on="title")
         table.table.choose_columns(["nonsense"])
         assert table.header()[:2] == ["STATE", "NAME"]
 
@@ -227,8 +222,9 @@ async def test_next_job_gets_the_cursor_of_one_that_goes(app, at, then):
 async def test_order_and_filter_are_kept(scheduler, tmp_path):
     async with jobs_of(make_app(scheduler, tmp_path)) as table:
         table.table.sort = Sort("name", True)
-        await table.press("slash", *"state:failed,running", "enter", "u")
-        await table.until(lambda: table.screen.view.user, "the view")
+        await table.press(
+            "slash", *"state:failed,running", "enter", "u", until=lambda: table.screen.view.user, what="the view"
+        )
     async with jobs_of(make_app(scheduler, tmp_path), rows=0) as table:
         assert table.table.sort == Sort("name", True)
         view = table.screen.view
@@ -249,15 +245,13 @@ async def test_only_mine_and_only_torchx(app, scheduler, monkeypatch):
         await table.has(22)
         await table.press("T")
         await table.has(23)
-        await table.press("u")
-        await table.until(lambda: [row.user for row in table.table.rows] == ["bob"], "bob's")
+        await table.press("u", until=lambda: [row.user for row in table.table.rows] == ["bob"], what="bob's")
         assert "only bob's, not only TorchX's" in table.title()
 
 
 async def test_wrong_filter_changes_nothing(app):
     async with jobs_of(app, rows=22) as table:
-        await table.press("slash", *"name~(")
-        await table.shows("not a regular expression", on="said")
+        await table.press("slash", *"name~(", shows="not a regular expression", on="said")
         assert len(table.rows()) == 22
 
 
