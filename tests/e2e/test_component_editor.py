@@ -57,12 +57,3 @@ def test_fault_is_corrected_in_the_editor(terminal, tmp_path):
     app.wait("^▌msg")
     app.press("hello", wait="ready")
     app.press("ctrl+s", wait="Succeeded")
-
-
-def test_an_editor_that_is_not_there_or_fails_is_said(terminal, tmp_path):
-    app = terminal(environ={"EDITOR": "no-such-editor", "VISUAL": ""})
-    app.wait("No jobs yet")
-    app.press("n", wait="utils.echo")
-    app.press("ctrl+e", wait="no-such-editor cannot be started: No such file")
-    app.press("escape", "q")
-    assert app.wait_for_end() == 0

@@ -6,7 +6,6 @@ import re
 import time
 
 import pytest
-from actions import launch
 from support.plugin import install_plugin
 from support.waiting import PATIENCE
 
@@ -88,20 +87,3 @@ def test_a_filter_may_be_typed_in_one_burst(terminal, plugin):
     # The field is left and has the focus again before either is told of: what is typed next is no part of the first.
     app.process.write(b"/line 18\rn/line 9\r")
     app.wait(r"^ / +line 9 +\d of 2\b")
-
-
-@pytest.mark.slow
-def test_a_backend_that_hangs_delays_no_local_job(terminal, plugin):
-    environ, switch = plugin
-    switch.write_text("hang")
-    app = terminal(environ=environ)
-    app.wait("No jobs yet|Asking")
-    launch(app, "demo.train", {"steps": "12", "step_seconds": "0.1"})
-    app.wait(r"Succeeded\s+demo-train")
-    app.wait("synthetic –")
-    app.press("2", wait="synthetic is not set up here   (no answer|3 earlier requests)")
-    switch.write_text("")
-    app.wait(r"synthetic 300")
-    app.press("0", wait="demo-train")
-    app.press("q")
-    assert app.wait_for_end() == 0

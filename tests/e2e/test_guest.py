@@ -89,15 +89,3 @@ def test_components_for_torchx_are_launched_and_launched_again(terminal, project
         app.press("l", wait=printed)
         app.press("escape", wait="STATE")
     assert not (tmp_path / "ran").exists()
-
-
-def test_a_component_that_hangs_holds_up_no_key(terminal, project):
-    app = terminal(cwd=project)
-    app.wait("No jobs yet")
-    open_form(app, "jobs.py:hang")
-    app.press("ctrl+d", wait="the component is running: no answer")
-    app.wait("it did not return")
-    app.wait("before it")
-    app.press("escape", wait="Component")
-    app.press("ctrl+q")
-    app.process.wait()

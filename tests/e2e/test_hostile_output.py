@@ -5,8 +5,7 @@ import re
 import pytest
 from actions import fill, launch, open_form, wait_top
 from support.component_files import ComponentFile
-from support.shell import jobs
-from support.terminal import COMMAND, Terminal
+from support.terminal import Terminal
 
 # What would act on a terminal.
 ATTACKS = {
@@ -194,19 +193,3 @@ def job(first: str = {ALL!r}, *rest: str) -> AppDef:
 
 
 # The shell
-
-
-@pytest.mark.slow
-def test_the_shell_commands_on_a_terminal(terminal, component_file):
-    for name in ("prints", "fails"):
-        app = terminal(arguments=[COMMAND, "run", f"jobs.py:{name}"])
-        assert app.wait_for_end() == (0 if name == "prints" else 1)
-        assert_harmless(app)
-    for handle in jobs():
-        for arguments in (["log", handle], ["log", "--tail", handle], ["status", handle], ["list"]):
-            app = terminal(arguments=[COMMAND, *arguments])
-            assert app.wait_for_end() == 0
-            assert_harmless(app)
-    app = terminal(arguments=[COMMAND, "run", "--dryrun", "jobs.py:prints"])
-    assert app.wait_for_end() == 0
-    assert_harmless(app)

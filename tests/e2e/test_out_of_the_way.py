@@ -20,38 +20,6 @@ def backend(tmp_path):
     return Backend(tmp_path / "slow")
 
 
-def leave_form(app) -> None:
-    """Go back to the picker, then to the jobs: two escapes at once are another key."""
-    app.press("escape", wait="Component")
-    app.press("escape")
-
-
-def test_a_launch_that_takes_long_does_not_take_the_focus(terminal, backend, tmp_path):
-    backend.has(one="RUNNING")
-    (tmp_path / ".torchxconfig").write_text("[cli:run]\nscheduler = slow\n")
-    backend.hold("schedule")
-    app = terminal(environ=backend.environ)
-    app.wait("one")
-    open_form(app, "utils.echo")
-    app.wait(r"\bready\b")
-    app.press("ctrl+s")
-    leave_form(app)
-    app.wait("STATE")
-    app.press("/state:py")
-    # Longer than it takes until the dialog would come.
-    app.wait(r"waiting: (?:[89]\d|\d{3,}) of 999")
-    app.wait("No job matches state:py")
-    assert "Continue in the background" not in app.text()
-    app.press("escape", wait=r"\bone\b")
-    app.press(":", "show the launch", "enter", wait="Continue in the background")
-    # No letter ends it.
-    app.press("y", "x", "enter")
-    # The end of the launch closes the dialog too: enter would then open a job.
-    app.wait(lambda text: "Continue in the background" not in text)
-    backend.release("schedule")
-    app.wait(r"Failed +echo-1")
-
-
 def test_calls_that_hang_hold_up_neither_keys_nor_the_end(terminal, backend):
     backend.has(**{f"job{number}": "RUNNING" for number in range(12)})
     backend.hold("cancel")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from support.terminal import COMMAND
-from support.waiting import PATIENCE, wait_until
+from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -68,32 +68,6 @@ def lines_of(handle: str) -> list[int]:
     """Return how many lines each replica has printed that can be read."""
     logs = Path(os.environ["XDG_STATE_HOME"]).rglob(f"{handle.rpartition('/')[2]}/python/*/combined.log")
     return [log.read_bytes().count(b"\n") for log in logs]
-
-
-def test_each_is_said_within_its_limit(launched):
-    """At no look before, and at the first look after: a nan with its step, a slow replica when enough can be compared.
-
-    That takes some pauses between steps, too: on a busy machine the lines of several steps come at one time.
-    """
-    nan, slow = launched("nan"), launched("slow", 3)
-
-    def nan_is_said() -> bool:
-        told = progress_of(nan)
-        step = told.get("step", 0)
-        assert ("nan" in told) == (step >= FIRST_NAN)
-        times = f"{step - FIRST_NAN + 1:,.0f} times" if step > FIRST_NAN else "once"
-        assert told.get("nan", f"loss is nan, {times}") == f"loss is nan, {times}"
-        return "nan" in told
-
-    def slow_is_said() -> bool:
-        before = lines_of(slow)
-        told = progress_of(slow)
-        assert "slow" in told or len(before) < 3 or min(before) < 2 * COMPARED
-        assert "slow" not in told or sorted(lines_of(slow))[-2] >= COMPARED
-        return "slow" in told
-
-    wait_until(nan_is_said, "the loss that is nan")
-    wait_until(slow_is_said, "the slow replica")
 
 
 def test_what_is_wrong_is_said_and_nothing_else(launched, terminal):
