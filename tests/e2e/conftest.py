@@ -10,13 +10,17 @@ from support.terminal import Terminal
 
 @pytest.fixture
 def terminal(own_home, tmp_path):
-    """Return a function that starts the dashboard; every process that a test left is ended after it."""
+    """Return a function that starts the dashboard, and waits for a pattern if it is given one.
+
+    Every process that a test left is ended after it.
+    """
     started = []
 
-    def start(**kwargs) -> Terminal:
-        kwargs.setdefault("cwd", tmp_path)
-        one = Terminal(**kwargs)
+    def start(wait="", **kwargs) -> Terminal:
+        one = Terminal(**{"cwd": tmp_path, **kwargs})
         started.append(one)
+        if wait:
+            one.wait(wait)
         return one
 
     yield start

@@ -53,8 +53,7 @@ def test_a_state_folder_that_cannot_be_written(terminal, read_only_folder):
     assert told.returncode == 2
     assert "Read-only file system" in told.stderr
     assert "nothing was launched" in told.stderr
-    app = terminal(environ=environ, size=(156, 40))
-    app.wait("cannot be written")
+    app = terminal(environ=environ, size=(156, 40), wait="cannot be written")
     open_form(app, "utils.echo")
     fill(app, {"msg": "kept"})
     app.wait("ready")

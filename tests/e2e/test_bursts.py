@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 
-from support.terminal import Terminal
-
 
 def test_command_typed_in_one_burst(terminal):
-    app: Terminal = terminal(size=(120, 40))
-    app.wait("No jobs yet")
+    app = terminal(size=(120, 40), wait="No jobs yet")
     app.process.write(b":doctor\r")
     app.wait(lambda text: re.search(r"› +Doctor", text.splitlines()[0]))
     app.press("escape", wait="No jobs yet")

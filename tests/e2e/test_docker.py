@@ -42,9 +42,7 @@ def engine_holds(host: str) -> dict[str, set[str]]:
 def app(terminal, own_engine):
     """Open the dashboard beside an engine that has run nothing yet."""
     own_engine.start(python=True)
-    app = terminal()
-    app.wait(r"✓ +docker +Docker \d")
-    return app
+    return terminal(wait=r"✓ +docker +Docker \d")
 
 
 def test_launch_follow_cancel_relaunch_edit_and_delete(app, own_engine, tmp_path):

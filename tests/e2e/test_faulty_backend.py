@@ -53,8 +53,7 @@ def assert_keys_answered(app) -> None:
 
 def test_keys_are_answered_rows_stay_and_it_comes_back(terminal, plugin):
     environ, switch = plugin
-    app = terminal(environ=environ)
-    app.wait(r"synthetic 300")
+    app = terminal(environ=environ, wait=r"synthetic 300")
     assert_keys_answered(app)
     for fault, words in FAULTS.items():
         switch.write_text(fault)
@@ -75,8 +74,7 @@ def test_keys_are_answered_rows_stay_and_it_comes_back(terminal, plugin):
 def test_a_filter_may_be_typed_in_one_burst(terminal, plugin):
     """Over SSH several keys come at once: none of them is taken for a command."""
     environ, _ = plugin
-    app = terminal(environ=environ)
-    app.wait(r"synthetic 300")
+    app = terminal(environ=environ, wait=r"synthetic 300")
     app.wait(cursor_name)
     app.process.write(b"/name~^eval !state:failed\r")
     app.wait("60 of 300")

@@ -11,8 +11,7 @@ def test_four_replicas_from_submitted_to_succeeded(terminal, tmp_path):
     script = tmp_path / "job.py"
     # It runs until all was seen that a job shows while it runs.
     script.write_text("import os, time\nprint('step 1', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.1)\n")
-    app = terminal()
-    app.wait("No jobs yet")
+    app = terminal(wait="No jobs yet")
     launch(app, "utils.python", {"script": str(script), "num_replicas": "4"})
     wait_top(app, "Running")
     # Lines of every replica arrive while the job runs.
@@ -27,8 +26,7 @@ def test_four_replicas_from_submitted_to_succeeded(terminal, tmp_path):
 
 
 def test_failure_names_the_rank_and_runs_again(terminal):
-    app = terminal()
-    app.wait("No jobs yet")
+    app = terminal(wait="No jobs yet")
     launch(
         app,
         "demo.train",
@@ -64,8 +62,7 @@ def counted(app):
 
 @pytest.mark.slow
 def test_first_job_is_mended_in_under_60_keys(terminal):
-    app = terminal()
-    app.wait("No jobs yet")
+    app = terminal(wait="No jobs yet")
     count = counted(app)
     app.press("n", wait="demo.train")
     app.press("demo", wait=r"Component\s+1 of")

@@ -72,8 +72,7 @@ def project(tmp_path):
 
 
 def test_components_for_torchx_are_launched_and_launched_again(terminal, project, tmp_path):
-    app = terminal(cwd=project)
-    app.wait("No jobs yet")
+    app = terminal(cwd=project, wait="No jobs yet")
     for component, values, printed in (
         ("jobs.py:greet", {"name": "Ada"}, r"hello Ada from greet-"),
         ("jobs.py:spread", {}, r"nproc_per_node[\s\S]*main\.py[\s\S]*--steps"),

@@ -105,8 +105,7 @@ def quit_normally(terminal: Terminal) -> None:
 
 
 def test_output_errors_and_names_drive_no_terminal(terminal, component_file):
-    app = terminal()
-    app.wait("No jobs yet")
+    app = terminal(wait="No jobs yet")
     launch(app, "jobs.py:prints", {})
     wait_top(app, "Succeeded")
     app.wait("safe")
@@ -177,8 +176,7 @@ def job(first: str = {ALL!r}, *rest: str) -> AppDef:
     evil = tmp_path / "evil\x1b]0;pwned-title\x07\x1b[3J.py"
     ComponentFile(evil).write("def other() -> AppDef:\n    return AppDef('x', [])\ndef broken(x) -> AppDef: ...\n")
     ComponentFile(tmp_path / "\x1b[3Jsyntax.py").write("def (")
-    app = terminal(size=(150, 40))
-    app.wait("No jobs yet")
+    app = terminal(size=(150, 40), wait="No jobs yet")
     app.press("n", wait="evil")
     for _ in range(20):
         app.press("down")

@@ -22,9 +22,7 @@ OPTIONS = {"reserved_millicpu": "1000"}
 def app(terminal, kubernetes_cluster, tmp_path):
     """Open the dashboard beside a namespace in which nothing has run yet."""
     path = in_namespace(kubernetes_cluster.kubeconfig, kubernetes_cluster.namespace, tmp_path / "kubeconfig")
-    app = terminal(environ={"KUBECONFIG": path})
-    app.wait(r"✓ +kubernetes +Kubernetes v\d")
-    return app
+    return terminal(environ={"KUBECONFIG": path}, wait=r"✓ +kubernetes +Kubernetes v\d")
 
 
 def chosen(app) -> str:
@@ -84,8 +82,7 @@ def test_only_the_job_at_the_cursor_is_looked_at(terminal, kubernetes_cluster, t
     for number in range(5):
         start_job(kubernetes_cluster, make_job(f"job-{number}", queue="nosuch"))
     with api_proxy(kubernetes_cluster, tmp_path) as proxy:
-        app = terminal(environ={"KUBECONFIG": str(proxy.kubeconfig)})
-        app.wait(r"kubernetes 5")
+        app = terminal(environ={"KUBECONFIG": str(proxy.kubeconfig)}, wait=r"kubernetes 5")
         app.wait("has not picked|does not exist")
         app.wait(lambda _: proxy.requests(lambda asked: asked.is_watch))
         at_cursor = re.search(r"^─ (job-\d) ─", app.text(), re.MULTILINE)

@@ -39,8 +39,7 @@ def test_a_clock_that_jumps(terminal, tmp_path):
 
 def test_files_without_locks_whose_sizes_come_late(terminal, tmp_path, own_home):
     environ, _ = make_odd(tmp_path / "odd", files=True)
-    other = terminal(environ=environ)
-    other.wait("No jobs yet")
+    other = terminal(environ=environ, wait="No jobs yet")
     app = open_with(terminal, "demo.train", {"steps": "30", "step_seconds": "0.05"}, environ=environ)
     for number in range(2):
         if number:

@@ -23,8 +23,7 @@ def backend(tmp_path):
 def test_calls_that_hang_hold_up_neither_keys_nor_the_end(terminal, backend):
     backend.has(**{f"job{number}": "RUNNING" for number in range(12)})
     backend.hold("cancel")
-    app = terminal(environ=backend.environ)
-    app.wait("job11")
+    app = terminal(environ=backend.environ, wait="job11")
     for _ in range(10):
         app.press("x", wait="Cancel this job")
         app.press("y", wait=lambda text: "Cancel this job" not in text)
@@ -42,8 +41,7 @@ def test_calls_that_hang_hold_up_neither_keys_nor_the_end(terminal, backend):
 def test_ten_thousand_marked_rows_slow_down_no_key(terminal, backend):
     backend.set("[watch]\ninterval_seconds = 60\n")
     backend.has_named({f"job{number:05}": "RUNNING" for number in range(10_000)})
-    app = terminal(environ=backend.environ)
-    app.wait(r"^─ job00000 ─")
+    app = terminal(environ=backend.environ, wait=r"^─ job00000 ─")
     dashboard = psutil.Process(app.pid)
 
     def seconds(keys: str, wanted: str) -> float:
@@ -62,16 +60,14 @@ def test_ten_thousand_marked_rows_slow_down_no_key(terminal, backend):
 @pytest.mark.slow
 def test_a_package_that_hangs_holds_up_no_key_of_the_form(terminal, backend):
     backend.hold("resource")
-    app = terminal(environ=backend.environ)
-    app.wait("No jobs yet")
+    app = terminal(environ=backend.environ, wait="No jobs yet")
     open_form(app, "utils.sh")
     fill(app, {"h": "slow_host"})
     fill(app, {"max_retries": "3"})
     backend.release("resource")
     app.wait(r"cpu\s+77")
     backend.hold("resource")
-    app = terminal(environ=backend.environ)
-    app.wait("No jobs yet")
+    app = terminal(environ=backend.environ, wait="No jobs yet")
     open_form(app, "utils.sh")
     fill(app, {"h": "slow_host"})
     app.press("ctrl+c", wait="Quit\\?")
@@ -84,8 +80,7 @@ def test_a_package_that_hangs_holds_up_no_key_of_the_form(terminal, backend):
 @pytest.mark.slow
 def test_a_backend_that_cannot_be_made_is_not_asked_for_ever(terminal, backend):
     backend.entry_points.write_text(ENTRY_POINTS.replace("create_scheduler", "no_such_function"))
-    app = terminal(environ=backend.environ)
-    app.wait("no_such_function")
+    app = terminal(environ=backend.environ, wait="no_such_function")
     app.wait(r"No jobs yet[\s\S]*–   slow +the scheduler slow cannot be loaded")
     assert "Asking" not in app.text()
 
@@ -99,6 +94,5 @@ def test_job_of_a_missing_backend_keeps_its_last_state(terminal, backend, tmp_pa
     assert ended.returncode != 0, ended
     backend.has(sleeper="RUNNING")
     # Without its package the backend is not there any more.
-    app = terminal()
-    app.wait("No jobs yet|STATE")
+    app = terminal(wait="No jobs yet|STATE")
     app.press("H", wait=r"Failed +echo-1")

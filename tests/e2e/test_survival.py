@@ -93,8 +93,7 @@ def test_a_terminal_that_does_not_know_its_size_is_drawn_once(tmp_path, own_home
 
 @pytest.mark.slow
 def test_suspended_and_continued_and_a_storm_of_sizes(terminal):
-    app = terminal()
-    app.wait("No jobs yet")
+    app = terminal(wait="No jobs yet")
     os.kill(app.pid, signal.SIGTSTP)
     wait_until(lambda: process_state(app.pid) == "T", "the stop")
     os.kill(app.pid, signal.SIGCONT)
@@ -124,8 +123,7 @@ def test_ctrl_z_leaves_the_terminal_to_the_shell(terminal):
 
 @pytest.mark.slow
 def test_ctrl_z_without_a_shell_stops_nothing(terminal):
-    app = terminal()
-    app.wait("No jobs yet")
+    app = terminal(wait="No jobs yet")
     app.press("ctrl+z", wait="Cannot suspend: this program was not started by a shell")
     assert process_state(app.pid) != "T"
 
@@ -138,8 +136,7 @@ def process_state(pid):
 
 @pytest.mark.slow
 def test_two_dashboards_see_each_others_jobs(terminal):
-    other = terminal()
-    other.wait("No jobs yet")
+    other = terminal(wait="No jobs yet")
     one = open_with_job(terminal)
     wait_top(other, "Running")
     other.wait(lambda text: app_id(one) in text)

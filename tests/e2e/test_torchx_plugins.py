@@ -25,8 +25,7 @@ def environ(require, tmp_path):
 
 
 def test_launch_follow_and_cancel_beside_broken_ones(terminal, environ):
-    app = terminal(environ=environ)
-    app.wait("No jobs yet|Asking")
+    app = terminal(environ=environ, wait="No jobs yet|Asking")
     open_form(app, "utils.sh")
     # Its run options are in the form, with what it takes them for.
     assert "processes" in app.text()

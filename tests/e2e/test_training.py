@@ -48,8 +48,7 @@ def port():
 
 
 def test_two_nodes_train_to_the_end(terminal, port, tmp_path):
-    app = terminal()
-    app.wait("No jobs yet")
+    app = terminal(wait="No jobs yet")
     launch(
         app,
         "dist.torchrun",
@@ -84,8 +83,7 @@ def test_two_nodes_train_to_the_end(terminal, port, tmp_path):
 def test_cancelled_in_the_middle_no_process_is_left(terminal, port, tmp_path):
     config = tmp_path / "config.toml"
     config.write_text(f"[local]\ngrace_seconds = {GRACE_SECONDS}\n")
-    app = terminal(environ={"TORCHX_TUI_CONFIG": str(config)})
-    app.wait("No jobs yet")
+    app = terminal(environ={"TORCHX_TUI_CONFIG": str(config)}, wait="No jobs yet")
     launch(
         app,
         "dist.torchrun",

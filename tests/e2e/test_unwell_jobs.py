@@ -73,8 +73,7 @@ def lines_of(handle: str) -> list[int]:
 def test_what_is_wrong_is_said_and_nothing_else(launched, terminal):
     handles = {kind: launched(kind, 3 if kind == "slow" else 1) for kind in ("healthy", "stalled", "nan", "slow")}
     stalled = handles["stalled"]
-    app = terminal()
-    app.wait(lambda text: text.count("● Running") >= 4)
+    app = terminal(wait=lambda text: text.count("● Running") >= 4)
     # The newest is the first.
     app.press("g", "enter", wait=rf"! S{SLOW[1:]}")
     app.wait("python 3 .* 1 slow")
