@@ -104,25 +104,17 @@ def hostile(folder):
     }
 
 
+TOO_MUCH = {
+    **dict.fromkeys(("millions of opcodes", "a stack of millions", "millions of marks"), "more than 1,000,000 opcodes"),
+    "millions of JSON values": "more than 2,000,000 values",
+}
+
+
 @pytest.mark.parametrize("name", hostile(Path("/")))
 def test_what_is_no_dump_is_refused_and_nothing_of_it_is_run(name, tmp_path):
-    with pytest.raises(DumpError, match=r"\w"):
+    with pytest.raises(DumpError, match=TOO_MUCH.get(name, r"\w")):
         parse_dump(hostile(tmp_path)[name])
     assert not (tmp_path / "ran").exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("millions of opcodes", "more than 1,000,000 opcodes"),
-        ("a stack of millions", "more than 1,000,000 opcodes"),
-        ("millions of marks", "more than 1,000,000 opcodes"),
-        ("millions of JSON values", "more than 2,000,000 values"),
-    ],
-)
-def test_huge_dumps_say_what_is_too_much(name, words, tmp_path):
-    with pytest.raises(DumpError, match=words):
-        parse_dump(hostile(tmp_path)[name])
 
 
 def test_dump_of_the_default_size_is_read():

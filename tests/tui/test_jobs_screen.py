@@ -118,14 +118,6 @@ async def test_backends_that_cannot_be_found_are_named(app, monkeypatch):
         await table.shows("The backends cannot be found", on="placeholder")
 
 
-async def test_card_has_the_whole_name_once_there_is_room(app):
-    async with jobs_of(app, size=(80, 24)) as table:
-        # The card is not shown: it has no width yet.
-        assert table.screen.card.size.width == 0
-        await table.resize(120, 40)
-        await table.shows(table.table.cursor_row.name, on="card_title")
-
-
 async def test_threads_end_with_the_app(app):
     before = set(threading.enumerate())
     async with jobs_of(app):
@@ -452,15 +444,6 @@ async def test_zoom_and_back(app, back):
         await table.press("z", until=lambda: table.table.size.width > 100, what="the wide table")
         assert table.screen.logs.region.width == 0
         await table.press(back, until=lambda: table.screen.logs.size.width > 0, what="the logs")
-
-
-async def test_panes_are_stacked_below_120_columns(app):
-    async with jobs_of(app, size=(80, 24)) as table:
-        logs = table.screen.logs
-        await table.until(lambda: logs.region.y > table.table.region.y, "the logs below")
-        assert (logs.region.width, logs.log_pane.compact) == (80, True)
-        await table.resize(120, 40)
-        await table.until(lambda: not logs.log_pane.compact, "both side by side")
 
 
 async def test_table_of_ten_thousand_jobs(app, scheduler):

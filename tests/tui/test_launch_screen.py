@@ -429,15 +429,7 @@ async def test_escape_from_an_edit_goes_to_the_jobs(app, scheduler):
         await table.until(given_up.is_set, "the end of the dry run")
 
 
-async def test_a_form_starts_from_its_last_launch(app):
-    launch_before(app, "utils.echo", {"msg": "hi"})
-    async with launch_of(app, "utils.echo") as launch:
-        assert launch.value("msg") == "hi"
-        await launch.press("ctrl+t")
-        assert launch.preview() == "Same as the last launch"
-
-
-async def test_a_refused_launch_is_not_the_last_one(app, scheduler):
+async def test_a_form_starts_from_its_last_launch_that_was_not_refused(app):
     launch_before(app, "utils.echo", {"msg": "hi"})
     record = app.runner.journal.record_intent(
         build_app("utils.echo", {}), "local_cwd", "torchx", {}, origin=LaunchOrigin("utils.echo", {"msg": "refused"})
@@ -445,6 +437,8 @@ async def test_a_refused_launch_is_not_the_last_one(app, scheduler):
     app.runner.journal.update(record, error="the disk is full")
     async with launch_of(app, "utils.echo") as launch:
         assert launch.value("msg") == "hi"
+        await launch.press("ctrl+t")
+        assert launch.preview() == "Same as the last launch"
 
 
 async def test_an_argument_that_is_gone_is_named(app, component_file):

@@ -15,7 +15,7 @@ from torchx_tui.tui.logs.rows import RowLayout, RowMaker
 from torchx_tui.tui.logs.style import SgrStyles, contrast, parse_hex
 from torchx_tui.tui.ui import glyphs
 from torchx_tui.tui.ui.frames import repaint_interval
-from torchx_tui.tui.ui.palette import ANSI, DARK, LIGHT
+from torchx_tui.tui.ui.palette import ANSI, COLOR_BLIND, DARK, LIGHT
 
 
 def rows_of(data, stream="o", replica=0, width=40, **layout) -> Any:
@@ -132,7 +132,7 @@ def test_rows_are_printable_and_as_wide_as_the_view(data, width, wrap, offset):
 
 
 def test_printed_colours_are_kept_and_legible():
-    for colors in (DARK, LIGHT):
+    for colors in (DARK, LIGHT, COLOR_BLIND):
         styles = SgrStyles(colors)
         for code in [*range(256), RGB, RGB | 0xFFFFFF, RGB | 0x808080]:
             for style in (SgrStyle(fg=code), SgrStyle(bg=code), SgrStyle(fg=code, reverse=True)):

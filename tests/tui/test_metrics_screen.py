@@ -413,15 +413,6 @@ def test_csv_tells_what_each_row_stands_for():
     assert sum(int(row["points"]) for row in rows) == 4_001
 
 
-def test_swept_arguments_have_names():
-    """However they are written; those that all jobs share are left out."""
-    rows = [
-        JobRow(str(n), "local_cwd", str(n), AppState.RUNNING, arguments=text)
-        for n, text in enumerate(["train.py --lr 0.1 --amp --seed=1 -3", "train.py --lr -0.2 --seed=2 -3"])
-    ]
-    assert swept_values(rows) == (["lr", "amp", "seed"], [["0.1", "yes", "1"], ["-0.2", "", "2"]])
-
-
 async def test_succeeded_job_shows_its_final_chart(tmp_path):
     _, app = training(tmp_path, "", steps=41, state=AppState.SUCCEEDED)
     async with jobs_of(app) as table:
@@ -432,10 +423,23 @@ async def test_succeeded_job_shows_its_final_chart(tmp_path):
         assert job.screen.focused is job.screen.doing.chart
 
 
-def test_overlay_shows_defaults_and_values_of_a_sweep():
-    plain = JobRow("a", "local_cwd", "a", AppState.RUNNING, component="train.py")
-    swept = replace(plain, arguments="--lr 0.1", swept=(("queue", "a"),))
-    assert swept_values([swept, plain]) == (
-        ["lr", "queue"],
-        [["0.1", "a"], ["default", "default"]],
-    )
+@pytest.mark.parametrize(
+    ("jobs", "names", "values"),
+    [
+        # However they are written; those that all jobs share are left out.
+        (
+            [{"arguments": text} for text in ("train.py --lr 0.1 --amp --seed=1 -3", "train.py --lr -0.2 --seed=2 -3")],
+            ["lr", "amp", "seed"],
+            [["0.1", "yes", "1"], ["-0.2", "", "2"]],
+        ),
+        (
+            [{"component": "train.py", "arguments": "--lr 0.1", "swept": (("queue", "a"),)}, {"component": "train.py"}],
+            ["lr", "queue"],
+            [["0.1", "a"], ["default", "default"]],
+        ),
+    ],
+    ids=["arguments", "a sweep and its defaults"],
+)
+def test_values_that_differ_have_names(jobs, names, values):
+    rows = [JobRow(str(n), "local_cwd", str(n), AppState.RUNNING, **fields) for n, fields in enumerate(jobs)]
+    assert swept_values(rows) == (names, values)

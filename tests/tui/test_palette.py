@@ -52,11 +52,6 @@ def test_filled_accent_matches_and_replicas(palette):
         assert [c for c in palette.replicas if contrast(c, background) < 4.5] == []
 
 
-@pytest.mark.parametrize("palette", [DARK, LIGHT, COLOR_BLIND], ids=lambda palette: palette.name)
-def test_colours_that_a_job_prints_stay_legible(palette):
-    assert [c for c in palette.named_colors if contrast(c, palette.bg) < 4.5] == []
-
-
 def test_ansi_palettes_name_no_rgb_and_no_color_names_no_colour():
     for palette in PALETTES.values():
         if palette.ansi:

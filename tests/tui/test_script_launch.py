@@ -76,12 +76,6 @@ async def test_named_script_precedes_listed_matches(app, script):
         assert launch.component() == "run.py"
 
 
-async def test_missing_script_says_so(app, script):
-    async with launch_of(app) as launch:
-        await launch.press(*"gone.py", "enter", shows="✗ gone.py: there is no file")
-        assert launch.component() == ""
-
-
 async def test_recent_script_of_another_folder_is_listed(app, script, tmp_path):
     other = tmp_path / "other" / "train.py"
     other.parent.mkdir()
@@ -174,19 +168,6 @@ async def test_folder_of_a_script_is_shipped_by_default(app, scheduler, script):
         assert launch.model.plan().workspace == ""
         # Without it the shell would ship the folder again.
         await launch.shows("--workspace", "'' train.py", on="preview")
-
-
-async def test_form_names_the_python_of_the_job(app, scheduler, script, monkeypatch):
-    dryrun = app.runner.dryrun
-
-    def with_python(*args, **kwargs):
-        info = dryrun(*args, **kwargs)
-        info.interpreter = "/p/.venv/bin/python (/p/.venv)"
-        return info
-
-    monkeypatch.setattr(app.runner, "dryrun", with_python)
-    async with launch_of(app, "train.py") as launch:
-        await launch.shows("runs with /p/.venv/bin/python (/p/.venv)", on="warnings")
 
 
 async def test_script_with_many_arguments_has_a_form(app, scheduler, script):

@@ -12,9 +12,7 @@ from support.dashboard import make_app
 from support.screens import jobs_of
 from support.waiting import PATIENCE, wait_until
 
-from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.base.files import write_private
-from torchx_tui.specs.roles import AppDef
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui import ui_state
 from torchx_tui.tui.job.screen import JobScreen
@@ -22,7 +20,7 @@ from torchx_tui.tui.jobs import screen as jobs_screen
 from torchx_tui.tui.jobs.columns import ColumnsDialog
 from torchx_tui.tui.jobs.table import Sort
 from torchx_tui.tui.messages import BackendFailed, JobsChanged, ProgressRead
-from torchx_tui.tui.rows import JobRow, RowProgress
+from torchx_tui.tui.rows import RowProgress
 from torchx_tui.tui.ui.job_cells import COLUMNS_BY_KEY, column_widths
 from torchx_tui.tui.ui_state import UiState, UiStateFile
 from torchx_tui.tui.watch.signals import NO_CHANGE
@@ -56,17 +54,6 @@ async def test_columns_are_chosen_ordered_and_kept(scheduler, tmp_path):
         await table.press("d", until=lambda: table.header() == USUAL, what="the usual columns")
 
 
-async def test_kinds_have_a_column_where_there_are_several(scheduler, tmp_path):
-    for name in ("one-x", "other-x"):
-        scheduler.add(name, AppState.RUNNING, 1)
-        scheduler.apps[name].kind = "Job"
-    async with jobs_of(make_app(scheduler, tmp_path), (200, 50)) as table:
-        assert table.header() == USUAL
-        scheduler.apps["one-x"].kind = "JobSet"
-        await table.press("R", until=lambda: "KIND" in table.header(), what="the column")
-        await table.press("/", *"kind:jobset", "enter", until=lambda: len(table.rows()) == 1, what="the JobSet alone")
-
-
 async def test_columns_that_do_not_fit_are_left_out(app):
     async with jobs_of(app, (80, 24)) as table:
         table.table.choose_columns(["state", "handle", "image", "user", "why"])
@@ -74,24 +61,6 @@ async def test_columns_that_do_not_fit_are_left_out(app):
         await table.press("S", shows="no room for USER, WHY", on="title")
         table.table.choose_columns(["nonsense"])
         assert table.header()[:2] == ["STATE", "NAME"]
-
-
-@pytest.mark.parametrize(
-    ("size", "line"),
-    [
-        ((200, 50), "train                       lr=0.1 steps=7 "),
-        ((80, 24), "train lr=0.1 steps=7 "),
-    ],
-)
-async def test_arguments_replace_the_unique_suffix(scheduler, tmp_path, size, line):
-    scheduler.add("train-bcdf0123456789", AppState.RUNNING, 1)
-    app = make_app(scheduler, tmp_path)
-    origin = LaunchOrigin("train.py", {"lr": "0.1", "steps": "7"})
-    record = app.runner.journal.record_intent(AppDef("train", []), "local_cwd", "torchx", {}, origin=origin)
-    app.runner.journal.update(record, app_id="train-bcdf0123456789")
-    async with jobs_of(app, size) as table:
-        assert ("ARGS" in table.header()) is (size[0] == 200)
-        assert line in table.lines(1)[0]
 
 
 async def test_state_is_never_cut_for_other_columns():
@@ -301,18 +270,6 @@ def test_change_during_a_write_is_written_as_well(tmp_path, monkeypatch, flushed
     if flushed:
         kept.flush()
     wait_until(lambda: path.exists() and UiStateFile(path).state.filter == "second", "the second change")
-
-
-@pytest.mark.parametrize(("width", "shown"), [(160, "local  3 running"), (159, "4 running")])
-async def test_counts_of_each_backend_where_there_is_room(app, width, shown):
-    async with jobs_of(app, (width, 50)) as table:
-        app.jobs.set_schedulers(["local_cwd", "local_docker"])
-        row = JobRow("local_docker://torchx/a-x", "local_docker", "a-x", AppState.RUNNING, submitted_at=1.0)
-        app.on_jobs_changed(JobsChanged("local_docker", {row.handle: row}, set()))
-        assert table.counts().startswith(shown)
-        assert table.counts().endswith("     docker  1 running" if width == 160 else "failed")
-        await table.press("2")
-        assert table.counts() == "1 running"
 
 
 async def test_backend_without_rows_says_what_it_waits_for(app):

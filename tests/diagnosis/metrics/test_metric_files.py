@@ -225,18 +225,12 @@ def test_metric_files_are_recognised_by_content(name, tmp_path):
     path.write_text(text)
     file = open_metric_file(path)
     assert file is not None
-    assert values_of(read_all(file), metric) == values
+    points = read_all(file)
+    assert values_of(points, metric) == values
     assert not file.failure
-
-
-@pytest.mark.parametrize("name", ["trainer_log.jsonl", "logging.jsonl"])
-def test_total_is_read_from_rows(name, tmp_path):
-    path = tmp_path / name
-    path.write_text(TEXT_FORMATS[name][0])
-    file = open_metric_file(path)
-    assert file is not None
-    assert {point.name for point in read_all(file)} == {"loss"}
-    assert file.total == 90
+    # The last step is no metric.
+    if name in ("trainer_log.jsonl", "logging.jsonl"):
+        assert ({point.name for point in points}, file.total) == ({"loss"}, 90)
 
 
 OTHER_TEXTS = {
@@ -328,16 +322,8 @@ def test_vanished_file_is_dropped_when_others_are_found(tmp_path):
 LONG = "x" * 300
 
 
-@pytest.mark.parametrize(
-    "word", [LONG, f"--out={LONG}/a", f"--out=/{LONG}", "--out=a\0b", "\ud800", "/" + "y/" * 4_000]
-)
-def test_arguments_that_cannot_be_paths_cost_nothing(word, tmp_path):
+@pytest.mark.parametrize("name", [LONG, f"{LONG}/a", f"/{LONG}", "a\0b", "\ud800", "/" + "y/" * 4_000])
+def test_arguments_and_folders_that_cannot_be_paths_cost_nothing(name, tmp_path):
     (tmp_path / "metrics.csv").write_text("step,loss\n1,2\n")
-    assert find_metric_files([], [Folder(tmp_path)], [word], 0.0) == [tmp_path / "metrics.csv"]
-
-
-@pytest.mark.parametrize("name", [LONG, "a\0b", "\ud800"])
-def test_folders_that_cannot_be_paths_cost_nothing(name, tmp_path):
-    (tmp_path / "metrics.csv").write_text("step,loss\n1,2\n")
-    places = [Folder(Path("/", name)), Folder(tmp_path), Folder(tmp_path / name, f"/{name}")]
-    assert find_metric_files([], places, ["--out=/a"], 0.0) == [tmp_path / "metrics.csv"]
+    folders = [Folder(Path("/", name)), Folder(tmp_path), Folder(tmp_path / name, f"/{name}")]
+    assert find_metric_files([], folders, [name, f"--out={name}"], 0.0) == [tmp_path / "metrics.csv"]
