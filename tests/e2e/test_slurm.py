@@ -13,11 +13,14 @@ from support.waiting import CLUSTER_PATIENCE
 pytestmark = pytest.mark.slow
 
 
-def test_launch_read_and_cancel(terminal, slurm_cluster, tmp_path):
+@pytest.fixture
+def app(terminal, slurm_cluster, tmp_path):
+    """Open the dashboard beside a cluster that runs the jobs of other tests, too."""
     (tmp_path / ".torchxconfig").write_text("[cli:run]\nscheduler = slurm\n")
-    app = terminal(environ={"SLURM_CONF": slurm_cluster})
-    # Slurm lists the jobs of other tests, too.
-    app.wait("No jobs yet|Asking|STATE")
+    return terminal(environ={"SLURM_CONF": slurm_cluster}, wait="No jobs yet|Asking|STATE")
+
+
+def test_launch_read_and_cancel(app):
     open_form(app, "utils.sh")
     app.wait("partition")
     fill(app, {"args": "sh -c 'echo hello from a node; echo an aside >&2; sleep 600'"})
@@ -32,9 +35,7 @@ def test_launch_read_and_cancel(terminal, slurm_cluster, tmp_path):
     assert app.wait_for_end() == 0
 
 
-def test_four_replicas_on_two_nodes(terminal, slurm_cluster, tmp_path):
-    (tmp_path / ".torchxconfig").write_text("[cli:run]\nscheduler = slurm\n")
-    app = terminal(environ={"SLURM_CONF": slurm_cluster}, wait="No jobs yet|Asking|STATE")
+def test_four_replicas_on_two_nodes(app, tmp_path):
     values = {"steps": "600", "num_replicas": "4", "step_seconds": "0.5", "image": str(tmp_path)}
     launch(app, "demo.train", {**values, "nodes": "2", "sbatch_args": "--ntasks-per-node=2"})
     app.wait(r"Running +demo-train\S* \d+ .*slurm +4/4", CLUSTER_PATIENCE)
@@ -60,9 +61,8 @@ sleep 600
 """
 
 
-def test_a_script_of_ones_own(terminal, slurm_cluster, tmp_path):
+def test_a_script_of_ones_own(app, slurm_cluster, tmp_path):
     (tmp_path / "own.sbatch").write_text(SCRIPT)
-    app = terminal(environ={"SLURM_CONF": slurm_cluster}, wait="No jobs yet|Asking|STATE")
     open_form(app, "own.sbatch")
     fill(app, {"config": "a.yaml", "time": "20"})
     # Which of them, other jobs on the cluster say.
@@ -103,9 +103,8 @@ echo "task $SLURM_ARRAY_TASK_ID of the array"
 """
 
 
-def test_an_array_of_20_tasks_two_at_once(terminal, slurm_cluster, tmp_path):
+def test_an_array_of_20_tasks_two_at_once(app, tmp_path):
     (tmp_path / "sweep.sbatch").write_text(ARRAY)
-    app = terminal(environ={"SLURM_CONF": slurm_cluster}, wait="No jobs yet|Asking|STATE")
     open_form(app, "sweep.sbatch")
     submit(app)
     app.wait(r"Running\s+sweep.sbatch \d+", CLUSTER_PATIENCE)

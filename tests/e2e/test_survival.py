@@ -57,38 +57,45 @@ def test_the_dashboard_dies_and_the_job_is_found_again(terminal, tmp_path):
     again.press("g", wait=r"\bbegun\b")
 
 
-@pytest.mark.slow
-def test_closed_terminal_ends_the_dashboard(tmp_path, own_home):
-    """As under nohup: a hang-up is ignored, and reading a terminal that is gone would spin for ever."""
+def forked(signals=(), size=None):
+    """Start the dashboard in a terminal that knows its size only if it is given, and wait until it is drawn.
+
+    Return its pid and the terminal.
+    """
     pid, terminal = pty.fork()
     if pid == 0:
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        for number in signals:
+            signal.signal(number, signal.SIG_IGN)
         os.execve(COMMAND, [COMMAND], {**os.environ, "TERM": "xterm-256color"})
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    if size:
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
     seen = b""
     while b"No jobs yet" not in seen:
         assert select.select([terminal], [], [], PATIENCE)[0], seen[-300:]
         seen += os.read(terminal, 65536)
+    return pid, terminal
+
+
+def close_and_wait(pid, terminal):
     os.close(terminal)
     wait_until(lambda: os.waitpid(pid, os.WNOHANG) != (0, 0), "the dashboard's end")
 
 
 @pytest.mark.slow
-def test_a_terminal_that_does_not_know_its_size_is_drawn_once(tmp_path, own_home):
+def test_closed_terminal_ends_the_dashboard(own_home):
+    """As under nohup: a hang-up is ignored, and reading a terminal that is gone would spin for ever."""
+    close_and_wait(*forked([signal.SIGHUP], (40, 120)))
+
+
+@pytest.mark.slow
+def test_a_terminal_that_does_not_know_its_size_is_drawn_once(own_home):
     """As in a container, whose terminal learns its size later: nothing is drawn again and again for two sizes."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execve(COMMAND, [COMMAND], {**os.environ, "TERM": "xterm-256color"})
-    seen = b""
-    while b"No jobs yet" not in seen:
-        assert select.select([terminal], [], [], PATIENCE)[0], seen[-300:]
-        seen += os.read(terminal, 65536)
+    pid, terminal = forked()
     still = 0
     while select.select([terminal], [], [], 1.5)[0]:
         still += len(os.read(terminal, 65536))
         assert still < 200_000
-    os.close(terminal)
-    wait_until(lambda: os.waitpid(pid, os.WNOHANG) != (0, 0), "the dashboard's end")
+    close_and_wait(pid, terminal)
 
 
 @pytest.mark.slow

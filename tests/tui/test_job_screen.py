@@ -78,17 +78,10 @@ async def running_job(app, size=(160, 45)):
         yield await table.job(running.app_id)
 
 
-async def test_errors_that_follow_have_a_row_each(app):
+async def test_errors_are_cut_on_the_screen_alone(app):
     async with failed_job(app) as job:
-        rows = job.why()
-        head = next(number for number, row in enumerate(rows) if "first of 3 errors" in row)
-        assert rows[head].split(maxsplit=1)[1] == "trainer/2   first of 3 errors, 2 follow from it"
-        assert [row.split()[1] for row in rows[head + 1 : head + 3]] == ["trainer/0", "trainer/1"]
-        assert all(row.endswith("…") for row in rows[head + 1 : head + 3])
-        assert rows[-2:] == ["", "e edit and relaunch    l logs at this line    y copy the reason    "]
-        # What is copied is not cut.
+        assert [row.split()[1] for row in job.why() if row.endswith("…")] == ["trainer/0", "trainer/1"]
         assert "RuntimeError: Connection closed by peer [10.0.0.3]:31338" in job.screen.why.reason
-        await job.until(lambda: job.log_replica() == 2, "its log")
         await job.resize(240, 50)
         await job.until(lambda: not any(row.endswith("…") for row in job.why()), "the whole errors")
 

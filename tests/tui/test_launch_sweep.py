@@ -116,15 +116,6 @@ async def test_one_refused_job_stops_the_whole_sweep(app, scheduler):
         assert (scheduler.launched, app.runner.journal.records()) == ([], [])
 
 
-async def test_the_command_has_a_line_for_each(app):
-    async with swept(app, lr="0.1,0.2") as launch:
-        await launch.resize(160, 40)
-        launch.editor.preview.show("command")
-        first, second = (" ".join(part.split()) for part in launch.preview().split("\n\n"))
-        assert first.endswith("jobs.py:job --data corpus")
-        assert second.endswith("jobs.py:job --data corpus --lr 0.2")
-
-
 def test_a_sweep_reports_its_progress(app):
     model = FormModel(describe("jobs.py:job"))
     model.choose_scheduler("local_cwd", app.runner.scheduler("local_cwd").run_opts())
