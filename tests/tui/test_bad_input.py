@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from support.component_files import ComponentFile
 from support.launching import LaunchingScheduler, launching_app
 from support.screens import Launch, jobs_of, launch_of
 from support.tables import toml_table
-from support.waiting import PATIENCE
 
 from torchx_tui.backends.api import NameFault
 from torchx_tui.backends.history.launch_record import LaunchOrigin
@@ -326,23 +324,14 @@ async def test_a_scheduler_whose_options_fail_says_so(app, scheduler):
         await launch.press("escape", until=lambda: app.screen is not launch.screen or launch.screen.is_picking)
 
 
-async def test_the_form_is_left_for_the_picker_while_it_launches(app, scheduler):
+async def test_the_form_is_left_for_the_picker_while_it_launches(app, scheduler, hold):
     """The end of a launch is shown although its form is gone."""
-    begun, go_on, schedule = threading.Event(), threading.Event(), scheduler.schedule
-
-    def slowly(info):
-        begun.set()
-        assert go_on.wait(PATIENCE)
-        return schedule(info)
-
-    scheduler.schedule = slowly
+    held = hold(scheduler, "schedule")
     async with launch_of(app, NAME, SIZE) as launch:
-        try:
-            await filled(launch)
-            await launch.press("ctrl+s", until=begun.is_set, what="the launch")
-            await launch.press("escape", until=lambda: launch.screen.is_picking, what="the picker")
-        finally:
-            go_on.set()
+        await filled(launch)
+        await launch.press("ctrl+s", until=held.begun.is_set, what="the launch")
+        await launch.press("escape", until=lambda: launch.screen.is_picking, what="the picker")
+        held.go.set()
         await launch.shows("Launched job-1", on="said")
         assert len(scheduler.launched) == 1
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -12,7 +11,7 @@ from support.canned import MINUTE, NOW, CannedScheduler
 from support.cluster import CannedCluster, EstimatingCluster, busy_cluster
 from support.dashboard import make_app
 from support.screens import Driver, Launch, jobs_of, launch_of
-from support.waiting import NEVER, PATIENCE
+from support.waiting import NEVER
 
 from torchx_tui.backends.kubernetes.kinds.batch import BATCH
 from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
@@ -239,23 +238,15 @@ async def test_no_key_where_no_backend_can_tell(tmp_path):
         assert app.screen is jobs.screen
 
 
-async def test_it_is_asked_again_after_a_pool_was_opened_meanwhile(tmp_path, monkeypatch):
+async def test_it_is_asked_again_after_a_pool_was_opened_meanwhile(tmp_path, monkeypatch, hold):
     monkeypatch.setattr("torchx_tui.tui.cluster.screen._LEAST_REFRESH_S", 0.05)
-    goes_on, is_asked = threading.Event(), threading.Event()
     scheduler = CannedCluster(replace(busy_cluster(), refresh_s=0.05))
-    answer = scheduler.cluster
-
-    def ask() -> ClusterStatus:
-        is_asked.set()
-        assert goes_on.wait(PATIENCE)
-        return answer()
-
     async with cluster_of(make_app(scheduler, tmp_path, name="slurm")) as cluster:
-        monkeypatch.setattr(scheduler, "cluster", ask)
-        await cluster.until(is_asked.is_set, "the question")
+        held = hold(scheduler, "cluster")
+        await cluster.until(held.begun.is_set, "the question")
         await cluster.press("enter")
         await cluster.has(7)
-        goes_on.set()
+        held.go.set()
         asked = scheduler.asked
         await cluster.until(lambda: scheduler.asked > asked + 2, "further questions")
         await cluster.press("escape", "escape")

@@ -74,15 +74,12 @@ async def test_hanging_calls_do_not_delay_a_cancel(app, scheduler):
             goes_on.set()
 
 
-async def test_dialog_does_not_wait_for_a_scheduler(app, monkeypatch):
-    goes_on, made = threading.Event(), app.runner.scheduler
+async def test_dialog_does_not_wait_for_a_scheduler(app, hold):
     async with jobs_of(app) as table:
-        monkeypatch.setattr(app.runner, "scheduler", lambda name: goes_on.wait(PATIENCE) and made(name))
-        try:
-            await table.dialog(AskDialog, "x")
-            assert "listed as Cancelled." in table.dialog_text()
-        finally:
-            goes_on.set()
+        held = hold(app.runner, "scheduler")
+        await table.dialog(AskDialog, "x")
+        assert "listed as Cancelled." in table.dialog_text()
+        held.go.set()
         await table.shows("logs are kept", on="dialog_text")
 
 
@@ -349,19 +346,16 @@ async def test_progress_of_a_silent_backend_is_no_message(app, scheduler):
         assert "gone" not in table.message()
 
 
-async def test_jobs_are_not_counted_before_backends_answer(scheduler, tmp_path):
-    answers, listed = threading.Event(), scheduler.list
-    scheduler.list = lambda cfg=None: (answers.wait(PATIENCE), listed(cfg))[1]
+async def test_jobs_are_not_counted_before_backends_answer(scheduler, tmp_path, hold):
+    held = hold(scheduler, "list")
     app = make_app(scheduler, tmp_path, more={"local_docker": CannedScheduler()})
     async with jobs_of(app, rows=0) as table:
-        try:
-            await table.until(lambda: "local_docker" in app.jobs.answered, "the first answer")
-            assert table.top_bar().split() == ["0", "all", "1", "local", "2", "docker", "0"]
-            assert not table.screen.first_run.display
-            assert table.placeholder() == "Asking local"
-            assert not any(word.isdecimal() for word in table.title().split())
-        finally:
-            answers.set()
+        await table.until(lambda: "local_docker" in app.jobs.answered, "the first answer")
+        assert table.top_bar().split() == ["0", "all", "1", "local", "2", "docker", "0"]
+        assert not table.screen.first_run.display
+        assert table.placeholder() == "Asking local"
+        assert not any(word.isdecimal() for word in table.title().split())
+        held.go.set()
         await table.has(22)
         await table.until(lambda: table.top_bar().split()[:5] == ["0", "all", "22", "1", "local"], "the counts")
 

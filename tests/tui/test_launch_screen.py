@@ -570,27 +570,25 @@ async def test_tab_leads_to_the_next_field_while_rows_come(app):
         await launch.until(lambda: second.input.has_focus, "the second field")
 
 
-async def test_letters_typed_while_a_form_opens_are_for_its_first_field(app, monkeypatch):
-    opens, names = threading.Event(), app.runner.scheduler_names
+async def test_letters_typed_while_a_form_opens_are_for_its_first_field(app, hold):
     async with launch_of(app) as launch:
         launch.set_search("utils.echo")
         await launch.finds("utils.echo")
-        monkeypatch.setattr(app.runner, "scheduler_names", lambda: (opens.wait(PATIENCE), names())[1])
+        held = hold(app.runner, "scheduler_names")
         await launch.press("enter", *"sh", "enter")
         assert launch.highlighted() == "utils.echo"
-        opens.set()
+        held.go.set()
         await launch.opened()
         await launch.has(msg="sh")
         assert (launch.component(), launch.search()) == ("utils.echo", "utils.echo")
 
 
-async def test_keys_typed_before_the_form_reach_no_list(app, monkeypatch):
+async def test_keys_typed_before_the_form_reach_no_list(app, hold):
     launch_before(app, "utils.echo", {"msg": "hi"})
-    opens, names = threading.Event(), app.runner.scheduler_names
     async with jobs_of(app) as table:
-        monkeypatch.setattr(app.runner, "scheduler_names", lambda: (opens.wait(PATIENCE), names())[1])
+        held = hold(app.runner, "scheduler_names")
         screen = await table.open(LaunchScreen, "e")
         await table.press(*"echo")
         assert (screen.chooser.picker.search.value, screen.is_picking) == ("", False)
-        opens.set()
+        held.go.set()
         await table.until(lambda: screen.editor.form.rows, "the form")

@@ -217,24 +217,16 @@ async def test_builtins_come_before_files_and_the_cursor_stays(app, here, monkey
         assert launch.highlighted() == pinned
 
 
-async def test_docs_that_are_read_late_replace_no_newer_ones(app, monkeypatch):
+async def test_docs_that_are_read_late_replace_no_newer_ones(app, hold):
     async with launch_of(app) as launch:
         first = launch.highlighted()
         await launch.press("down")
         following = launch.highlighted()
         await launch.until(lambda: launch.docs_title() == following, "the next one")
-        read, reading, going_on = component_chooser.read_component, threading.Event(), threading.Event()
-
-        def slow(name):
-            if name == first:
-                reading.set()
-                going_on.wait(PATIENCE)
-            return read(name)
-
-        monkeypatch.setattr(component_chooser, "read_component", slow)
-        await launch.press("up", until=reading.is_set, what="that the first one is read")
+        held = hold(component_chooser, "read_component", lambda name: name == first)
+        await launch.press("up", until=held.begun.is_set, what="that the first one is read")
         await launch.press("down")
-        going_on.set()
+        held.go.set()
         await launch.settled()
         assert launch.docs_title() == following
         await launch.press("up", until=lambda: launch.docs_title() == first, what="the first one")
@@ -312,20 +304,14 @@ async def test_pages_of_commands_that_are_not_there_yet(app):
         await table.until(lambda: app.screen.query_one(Commands).option_count)
 
 
-async def test_enter_chooses_once_the_list_has_come(app, monkeypatch):
-    goes_on = threading.Event()
-
-    def late(*arguments):
-        goes_on.wait(PATIENCE)
-        yield from growing_list(*arguments)
-
-    monkeypatch.setattr(component_chooser, "growing_list", late)
+async def test_enter_chooses_once_the_list_has_come(app, monkeypatch, hold):
+    held = hold(component_list, "each_listed")
     async with jobs_of(app, rows=0) as table:
         await table.open(LaunchScreen, "n")
         launch = Launch(table.pilot)
         await launch.press(*"demo.train", "enter")
         assert launch.component() == ""
-        goes_on.set()
+        held.go.set()
         await launch.until(lambda: launch.component() == "demo.train", "its form")
         # A list that comes later does not choose again.
         picker, posted = launch.screen.chooser.picker, []

@@ -1,7 +1,6 @@
 """Columns, order, filter and view of the table, and how they are kept for the next start."""
 
 import json
-import threading
 from dataclasses import replace
 from itertools import product
 
@@ -12,7 +11,6 @@ from support.dashboard import make_app
 from support.screens import jobs_of
 from support.waiting import PATIENCE, wait_until
 
-from torchx_tui.base.files import write_private
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui import ui_state
 from torchx_tui.tui.job.screen import JobScreen
@@ -252,21 +250,14 @@ def test_change_is_written(tmp_path):
 
 
 @pytest.mark.parametrize("flushed", [False, True])
-def test_change_during_a_write_is_written_as_well(tmp_path, monkeypatch, flushed):
+def test_change_during_a_write_is_written_as_well(tmp_path, hold, flushed):
     path = tmp_path / "screen.json"
-    writing, go_on = threading.Event(), threading.Event()
-
-    def write_slowly(*arguments):
-        writing.set()
-        go_on.wait(PATIENCE)
-        write_private(*arguments)
-
-    monkeypatch.setattr(ui_state, "write_private", write_slowly)
+    held = hold(ui_state, "write_private")
     kept = UiStateFile(path)
     kept.change(filter="first")
-    assert writing.wait(PATIENCE)
+    assert held.begun.wait(PATIENCE)
     kept.change(filter="second")
-    go_on.set()
+    held.go.set()
     if flushed:
         kept.flush()
     wait_until(lambda: path.exists() and UiStateFile(path).state.filter == "second", "the second change")
