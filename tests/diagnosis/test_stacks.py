@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.hung import hung_snapshot
 
+from torchx_tui.base.files import state_folder
 from torchx_tui.diagnosis.frames import Frame, Thread, child_frame, main_frames, parse_faulthandler, parse_pyspy
 from torchx_tui.diagnosis.recorder.dump import Dump
 from torchx_tui.diagnosis.stacks.collect import ask_replicas
@@ -325,14 +326,13 @@ def test_jobs_that_are_over(ends, errors, blocking, words):
     assert words in found.sentence
 
 
-def test_latest_snapshots_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+def test_latest_snapshots_are_kept():
     snapshot = hung_snapshot("sleep", 0.0)
     assert kept_snapshots(snapshot.handle) == []
     for number in range(13):
         snapshot = replace(snapshot, at=1000.0 + number)
         keep_snapshot(snapshot)
-    folder = next((tmp_path / "torchx-tui" / "stacks").iterdir())
+    folder = next((state_folder() / "stacks").iterdir())
     (folder / "999999999999999.json").write_text("{")
     kept = kept_snapshots(snapshot.handle)
     assert [each.at for each in kept] == [1012.0 - number for number in range(9)]
@@ -341,8 +341,7 @@ def test_latest_snapshots_are_kept(tmp_path, monkeypatch):
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_comparison_of_two_snapshots_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+def test_comparison_of_two_snapshots_is_kept():
     first, second = replace(hung_snapshot("sleep"), at=1000.0), replace(hung_snapshot("sleep"), at=1002.0, pace="moves")
     keep_snapshot(first)
     keep_snapshot(second, instead_of=first)

@@ -352,8 +352,7 @@ def end_after_a_take(tmp_path: Path, role: Role, pace: str = "", dumps: Iterable
         ("KeyError: 1", ("rank 0 failed", "Before that, ")),
     ],
 )
-def test_hang_comes_before_its_timeout(tmp_path, monkeypatch, text, order):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+def test_hang_comes_before_its_timeout(tmp_path, text, order):
     (tmp_path / "report").write_text(report((0, 0, 1, 10, text)))
     role = Role("trainer", str(tmp_path), entrypoint="sh", args=["-c", f"cat {tmp_path}/report >&2; exit 1"])
     end = end_after_a_take(tmp_path, role)
@@ -361,9 +360,8 @@ def test_hang_comes_before_its_timeout(tmp_path, monkeypatch, text, order):
 
 
 @pytest.mark.parametrize("has_dumps", [True, False])
-def test_rank_positions_of_a_failed_job(tmp_path, monkeypatch, has_dumps):
+def test_rank_positions_of_a_failed_job(tmp_path, has_dumps):
     """By the recorders that they left, else by those of the last take; its stack tells what the rank did."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     role = Role("trainer", str(tmp_path), entrypoint="false", num_replicas=4, env={"RANK": "${replica_id}"})
     dumps = (DATA.parent / "fr" / "sleep").iterdir() if has_dumps else ()
     end = end_after_a_take(tmp_path, role, "hangs", dumps)

@@ -17,7 +17,6 @@ from torchx_tui.tui.stacks.screen import StacksScreen
 
 @pytest.fixture
 def app(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(stacks, "PAUSE_S", 0.0)
     monkeypatch.setattr(take, "take_snapshot", lambda *_, **__: hung_snapshot("checkpoint", at=NOW - 3, seconds=0.31))
     scheduler = let_run_commands(CannedScheduler(logs=tmp_path / "logs"))
@@ -43,8 +42,7 @@ async def open_stalled(pilot):
     app.status.clear()
 
 
-def test_stalled_job_with_its_stacks(snap_compare, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+def test_stalled_job_with_its_stacks(snap_compare, tmp_path):
     keep_snapshot(hung_snapshot("checkpoint", at=NOW - 3, seconds=0.31, handle=RUNNING))
     app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
     assert snap_compare(app, sizes=SIZES, run_before=open_stalled)
@@ -54,9 +52,8 @@ def test_stacks(snap_compare, app):
     assert snap_compare(app, sizes=SIZES, run_before=open_stacks)
 
 
-def test_job_that_hung_and_failed(snap_compare, tmp_path, monkeypatch):
+def test_job_that_hung_and_failed(snap_compare, tmp_path):
     """The Why pane says where its ranks stood when its stacks were last taken."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     keep_snapshot(hung_snapshot("checkpoint", handle=FAILED, pace="hangs"))
     scheduler = busy_scheduler(tmp_path / "logs")
 
