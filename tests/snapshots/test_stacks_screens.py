@@ -5,12 +5,12 @@ from support.canned import NOW, CannedScheduler, busy_scheduler, let_run_command
 from support.dashboard import make_app, until
 from support.hung import hung_snapshot
 from support.pictures import FAILED, RUNNING, SIZES, at_job, stands_at_cause
+from support.screens import table_of
 
 from torchx_tui.diagnosis.stacks import take
 from torchx_tui.diagnosis.stacks.kept import keep_snapshot
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui.job.screen import JobScreen
-from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.stacks import screen as stacks
 from torchx_tui.tui.stacks.screen import StacksScreen
 
@@ -25,10 +25,9 @@ def app(tmp_path, monkeypatch):
 
 
 async def open_stacks(pilot):
-    app = pilot.app
-    await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.rows, "the jobs")
-    await pilot.press("b")
-    await until(pilot, lambda: isinstance(app.screen, StacksScreen) and app.screen.is_done, "the stacks")
+    table = await table_of(pilot, 1)
+    stacks = await table.open(StacksScreen, "b")
+    await table.until(lambda: stacks.is_done, "the stacks")
 
 
 async def open_stalled(pilot):

@@ -506,23 +506,27 @@ class Launch(Driver):
         return Table(self.pilot)
 
 
+async def table_of(pilot: Pilot[Any], rows: int = 0) -> Table:
+    """Wait until a backend has answered, and the table has at least so many rows."""
+    app: Any = pilot.app
+    await until(
+        pilot,
+        lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered and app.screen.table.row_count >= rows,
+        "the jobs",
+    )
+    return Table(pilot)
+
+
 @asynccontextmanager
 async def jobs_of(app: TorchXTuiApp, size: tuple[int, int] = WIDE, rows: int = 1) -> AsyncIterator[Table]:
     """Start the dashboard, and wait for the table with at least so many rows."""
     async with app.run_test(size=size) as pilot:
-        await until(
-            pilot,
-            lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered and app.screen.table.row_count >= rows,
-            "the jobs",
-        )
-        yield Table(pilot)
+        yield await table_of(pilot, rows)
 
 
 async def form_of(pilot: Pilot[Any], name: str) -> Launch:
     """Open the form of a component over the jobs."""
-    app: Any = pilot.app
-    await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
-    launch = await Table(pilot).picker()
+    launch = await (await table_of(pilot)).picker()
     await launch.pick(name)
     await launch.until(launch.at, "the focus on a field")
     return launch

@@ -440,6 +440,17 @@ async def test_zoom_and_back(app, back):
         await table.press(back, until=lambda: table.screen.logs.size.width > 0, what="the logs")
 
 
+async def test_panes_and_card_follow_a_wider_screen(app):
+    async with jobs_of(app, size=(80, 24)) as table:
+        logs = table.screen.logs.log_pane
+        await table.until(lambda: logs.compact, "the logs below")
+        # The card is not shown: it has no width yet.
+        assert table.screen.card.size.width == 0
+        await table.resize(120, 40)
+        await table.shows(table.table.cursor_row.name, on="card_title")
+        await table.until(lambda: not logs.compact, "both side by side")
+
+
 async def test_table_of_ten_thousand_jobs(app, scheduler):
     for number in range(10_000):
         scheduler.add(f"job-{number:05d}", AppState.SUCCEEDED, 14 * 86_400 + number)
