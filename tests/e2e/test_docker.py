@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import docker
 import pytest
 from actions import launch, live_through, look_inside, open_form, submit
@@ -69,18 +67,3 @@ def test_launch_follow_cancel_relaunch_edit_and_delete(app, own_engine, tmp_path
     app.wait(r"port +\d+ for 8000 +http")
     app.press("tab", wait="━ Replicas")
     app.press("y", wait="clipboard|Wrote")
-
-
-def test_the_engine_goes_away_and_comes_back(app, own_engine):
-    launch(app, "demo.train", {**JOB, "num_replicas": "2"})
-    app.wait(r"● Running +demo-train\b.* +docker +2/2")
-    own_engine.stop()
-    app.wait("! stale")
-    # The row stays, and says nothing that is not known.
-    assert re.search(r"demo-train\b.* +docker", app.text())
-    app.press("2")
-    app.press("1")
-    own_engine.start()
-    app.wait(lambda text: "stale" not in text)
-    app.wait(r"✗ Failed +demo-train")
-    app.press("enter", wait="SIGKILL|exit 255")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from actions import cancel_top, fill, go_to, live_through, look_inside, open_form, submit
+from actions import fill, go_to, live_through, look_inside, open_form, submit
 from support.api_proxy import api_proxy
 from support.kubernetes_cluster import in_namespace
-from support.shell import shell
 from support.volcano_jobs import make_job, start_job
 
 pytestmark = pytest.mark.slow
@@ -53,29 +52,6 @@ def test_launch_follow_cancel_relaunch_edit_and_delete(app):
     live_through(app, "k8s")
     app.press("q")
     assert app.wait_for_end() == 0
-
-
-def test_what_is_stuck_says_why_on_the_jobs_screen(app, tmp_path):
-    for values, options, why in (
-        ({"image": "nosuch.invalid/x:1"}, OPTIONS, r"image nosuch.invalid/x:1 cannot be pulled"),
-        # A core each, of which none is left to the node.
-        (
-            {"num_replicas": "8", "image": "python:local"},
-            {"reserved_millicpu": "0"},
-            r"resource in cluster is overused: overused cpu",
-        ),
-    ):
-        given = [word for name, value in {"steps": "900", **values}.items() for word in (f"--{name}", value)]
-        config = ",".join(f"{name}={value}" for name, value in {"queue": "default", **options}.items())
-        launched = shell(
-            "run", "--detach", "-s", "kubernetes", "-cfg", config, "demo.train", *given,
-            environ={"KUBECONFIG": str(tmp_path / "kubeconfig")},
-        )  # fmt: skip
-        assert launched.returncode == 0, launched.stderr
-        app.press("R", wait=r"(?:Pending|Submitted|Queued) +demo-train")
-        app.press("g", wait=why)
-        assert "STATE" in app.text()
-        cancel_top(app)
 
 
 def test_only_the_job_at_the_cursor_is_looked_at(terminal, kubernetes_cluster, tmp_path):

@@ -20,21 +20,6 @@ def app(terminal, slurm_cluster, tmp_path):
     return terminal(environ={"SLURM_CONF": slurm_cluster}, wait="No jobs yet|Asking|STATE")
 
 
-def test_launch_read_and_cancel(app):
-    open_form(app, "utils.sh")
-    app.wait("partition")
-    fill(app, {"args": "sh -c 'echo hello from a node; echo an aside >&2; sleep 600'"})
-    submit(app)
-    # A number is no name.
-    app.wait(r"Running\s+sh \d+", CLUSTER_PATIENCE)
-    app.wait("hello from a node")
-    app.wait("an aside")
-    cancel(app)
-    app.wait(r"Cancelled\s+sh \d+")
-    app.press("q")
-    assert app.wait_for_end() == 0
-
-
 def test_four_replicas_on_two_nodes(app, tmp_path):
     values = {"steps": "600", "num_replicas": "4", "step_seconds": "0.5", "image": str(tmp_path)}
     launch(app, "demo.train", {**values, "nodes": "2", "sbatch_args": "--ntasks-per-node=2"})
