@@ -25,9 +25,10 @@ def read(*lines: str) -> ProgressTracker:
     return tracker
 
 
-def read_block(lines: list[str], before: list[str]) -> ProgressTracker:
+def read_case(case: dict[str, Any]) -> ProgressTracker:
     """Read lines, and others that are printed in each of three epochs, with its number for {n}."""
-    return read(*before, *(line.replace("{n}", str(n)) for n in (1, 2, 3) for line in lines))
+    block = (line.replace("{n}", str(n)) for n in (1, 2, 3) for line in case.get("block", []))
+    return read(*case.get("lines", []), *block)
 
 
 def means(tracker: ProgressTracker) -> dict[str, list[float]]:
@@ -42,23 +43,27 @@ def check(found: dict[str, Any], case: dict[str, Any]) -> None:
 
 @cases("values")
 def test_values_of_lines(case):
-    check(means(read_block(case["block"], case.get("lines", []))), case)
+    check(means(read_case(case)), case)
+
+
+@cases("steps")
+def test_steps_of_values(case):
+    check({name: [*series.steps()] for name, series in read_case(case).series().items()}, case)
 
 
 @cases("evaluations")
 def test_evaluations_are_kept_apart(case):
-    assert means(read_block(case, [])) == {"loss": [1.1, 1.2, 1.3], "eval/loss": [2.1, 2.2, 2.3]}
+    assert means(read_case({"block": case})) == {"loss": [1.1, 1.2, 1.3], "eval/loss": [2.1, 2.2, 2.3]}
 
 
 @cases("progress")
 def test_progress_of_lines(case):
-    progress = read_block(case.get("block", []), case.get("lines", [])).progress()
-    check({name: value for name, value in asdict(progress).items() if value}, case)
+    check({name: value for name, value in asdict(read_case(case).progress()).items() if value}, case)
 
 
 @cases("nothing")
 def test_what_is_no_training(case):
-    tracker = read_block(case, [])
+    tracker = read_case({"block": case})
     assert (tracker.series(), tracker.progress()) == ({}, Progress())
 
 

@@ -35,47 +35,12 @@ def test_the_end_is_told_in_minutes(seconds, told):
     assert Progress(1, 2, seconds_left=seconds).words[-1] == f"ends in {told}"
 
 
-def test_steps_that_begin_anew_go_on():
-    """A loop that counts the batches of each epoch from 0 without saying so."""
-    tracker = track(*(f"step {n}/10 loss 1.0" for _ in range(2) for n in range(10)))
-    assert tracker.progress().step == 19
-    assert list(tracker.series()["loss"].steps()) == [*range(10), *range(10, 20)]
-
-
 @pytest.mark.parametrize("checkpoint", [400, 100])
 def test_a_restart_goes_back(checkpoint):
     """A job that resumed at its checkpoint is where its lines say, and its rate is that since then."""
     steps = [500, 510, 520, *range(checkpoint, checkpoint + 40, 10)]
     progress = track(*(f"step {n}/1000 loss 1.0" for n in steps), seconds=10).progress()
     assert (progress.step, progress.rate) == (checkpoint + 30, pytest.approx(1.0))
-
-
-def test_evaluations_are_series_of_their_own():
-    """Lines of evaluations move no step, and their values do not mix with those of the training."""
-    tracker = track(
-        "step: 10 loss: 2.0", "validate step: 10 loss: 3.0", "step: 20 loss: 1.5", "validate step: 20 loss: 2.5"
-    )
-    assert [bucket.last for bucket in tracker.series()["loss"].buckets()] == [2.0, 1.5]
-    assert list(tracker.series()["eval/loss"].steps()) == [10, 20]
-
-
-def test_a_bar_that_is_drawn_again_adds_no_point():
-    """The values of a step are drawn before and after it is counted; equal values of the next epoch are points."""
-    bar = "{}%|##### | {}/2 [00:10<00:09,  4.10it/s, loss={}]"
-    states = [(0, 0, 0.7), (50, 1, 0.7), (50, 1, 0.6), (100, 2, 0.6), (100, 2, 0.6), (0, 0, 0.6), (50, 1, 0.6)]
-    series = track(*(bar.format(*state) for state in states)).series()
-    assert series["loss"].means() == [0.7, 0.6, 0.6]
-
-
-def test_values_of_a_table_belong_to_its_step():
-    """Stable-Baselines3 prints the step below the values that belong to it."""
-    rows = [
-        f"|    ep_rew_mean     | {reward} |\n|    total_timesteps | {step} |\n|    loss  | {reward} |\n"
-        for reward, step in ((20.7, 128), (22.5, 256))
-    ]
-    series = track(*rows).series()
-    assert list(series["ep_rew_mean"].steps()) == [128, 256]
-    assert list(series["loss"].steps()) == [128, 256]
 
 
 def test_the_rank_that_prints_most_counts():
