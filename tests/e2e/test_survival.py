@@ -10,6 +10,7 @@ import struct
 import termios
 from contextlib import suppress
 
+import psutil
 import pytest
 from actions import cancel, open_with, wait_top
 from support.processes import processes_of_job
@@ -102,9 +103,9 @@ def test_a_terminal_that_does_not_know_its_size_is_drawn_once(own_home):
 def test_suspended_and_continued_and_a_storm_of_sizes(terminal):
     app = terminal(wait="No jobs yet")
     os.kill(app.pid, signal.SIGTSTP)
-    wait_until(lambda: process_state(app.pid) == "T", "the stop")
+    wait_until(lambda: psutil.Process(app.pid).status() == psutil.STATUS_STOPPED, "the stop")
     os.kill(app.pid, signal.SIGCONT)
-    wait_until(lambda: process_state(app.pid) != "T", "the rest of its life")
+    wait_until(lambda: psutil.Process(app.pid).status() != psutil.STATUS_STOPPED, "the rest of its life")
     # All of it is drawn, before any key.
     app.wait(r"torchx-tui(.|\n)*No jobs yet(.|\n)*Keys")
     app.press("n", wait="Component")
@@ -132,13 +133,7 @@ def test_ctrl_z_leaves_the_terminal_to_the_shell(terminal):
 def test_ctrl_z_without_a_shell_stops_nothing(terminal):
     app = terminal(wait="No jobs yet")
     app.press("ctrl+z", wait="Cannot suspend: this program was not started by a shell")
-    assert process_state(app.pid) != "T"
-
-
-def process_state(pid):
-    """Return the letter of a process's state."""
-    with open(f"/proc/{pid}/stat") as file:
-        return file.read().rpartition(")")[2].split()[0]
+    assert psutil.Process(app.pid).status() != psutil.STATUS_STOPPED
 
 
 @pytest.mark.slow
@@ -162,7 +157,7 @@ def test_supervisors_and_replicas_die(terminal):
     app.press("escape", wait="STATE")
     # The supervisor alone: the job continues unsupervised.
     name = start_another(app)
-    os.kill(parent_of(processes_of_job(name)[0]), signal.SIGKILL)
+    os.kill(psutil.Process(processes_of_job(name)[0]).ppid(), signal.SIGKILL)
     app.wait("unsupervised")
     assert processes_of_job(name)
     cancel(app)
@@ -171,7 +166,7 @@ def test_supervisors_and_replicas_die(terminal):
     # Both.
     name = start_another(app)
     pids = processes_of_job(name)
-    for pid in [parent_of(pids[0]), *pids]:
+    for pid in [psutil.Process(pids[0]).ppid(), *pids]:
         with suppress(ProcessLookupError):  # the end of its parent may have ended it
             os.kill(pid, signal.SIGKILL)
     wait_top(app, "Unknown")
@@ -216,9 +211,3 @@ def test_signals_end_own_jobs_only(terminal):
     os.kill(app.pid, signal.SIGTERM)
     app.wait_for_end()
     wait_until(lambda: not processes_of_job(name), "the job's end")
-
-
-def parent_of(pid: int) -> int:
-    """Return the parent's pid."""
-    with open(f"/proc/{pid}/stat") as file:
-        return int(file.read().rpartition(")")[2].split()[1])

@@ -5,7 +5,6 @@ import importlib.util
 import json
 import os
 import re
-import socket
 import sys
 import time
 from collections import defaultdict
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from actions import cancel, launch, wait_top
+from support.docker_registry import free_port
 from support.processes import processes_of_job
 from support.terminal import COMMAND, Terminal
 from support.waiting import PATIENCE, TORCH_PATIENCE, wait_until
@@ -39,20 +39,12 @@ def trainers(require):
     require("trainers", present, "pip install 'torchx-tui[examples]'")
 
 
-@pytest.fixture
-def port():
-    """Return a port that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def test_two_nodes_train_to_the_end(terminal, port, tmp_path):
+def test_two_nodes_train_to_the_end(terminal, tmp_path):
     app = terminal(wait="No jobs yet")
     launch(
         app,
         "dist.torchrun",
-        {"script_args": "--epochs 6", "script": str(SCRIPT), "j": "2x1", "rdzv_port": str(port)},
+        {"script_args": "--epochs 6", "script": str(SCRIPT), "j": "2x1", "rdzv_port": str(free_port())},
     )
     wait_top(app, "Running")
     row = wait_top(app, "Succeeded", TORCH_PATIENCE)
@@ -80,7 +72,7 @@ def test_two_nodes_train_to_the_end(terminal, port, tmp_path):
     assert saved_curves(app, tmp_path)["loss"] in printed.values()
 
 
-def test_cancelled_in_the_middle_no_process_is_left(terminal, port, tmp_path):
+def test_cancelled_in_the_middle_no_process_is_left(terminal, tmp_path):
     config = tmp_path / "config.toml"
     config.write_text(f"[local]\ngrace_seconds = {GRACE_SECONDS}\n")
     app = terminal(environ={"TORCHX_TUI_CONFIG": str(config)}, wait="No jobs yet")
@@ -91,7 +83,7 @@ def test_cancelled_in_the_middle_no_process_is_left(terminal, port, tmp_path):
             "script_args": "--stubborn --epochs 1000 --step-seconds 0.05",
             "script": str(SCRIPT),
             "j": "1x2",
-            "rdzv_port": str(port),
+            "rdzv_port": str(free_port()),
         },
     )
     wait_top(app, "Running")
