@@ -94,6 +94,11 @@ class ApiProxy:
             self.asked.clear()
             self.received = 0
 
+    def open_answers(self) -> int:
+        """Return how many answers are under way."""
+        with self._lock:
+            return len(self._open)
+
     def cut(self) -> None:
         """Break off every answer that is under way."""
         with self._lock:
