@@ -13,7 +13,7 @@ import stat
 from pathlib import Path
 
 from .errors import ConfigError
-from .processes import is_own, user_of
+from .processes import AnyPath, is_own, user_of
 
 _APP_FOLDER = "torchx-tui"
 SMALL = 1 << 20
@@ -26,7 +26,7 @@ _OPEN_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _KIND_NAMES = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
 
 
-def open_file(path: str | os.PathLike[str]) -> int:
+def open_file(path: AnyPath) -> int:
     """Open a regular file for reading and return its descriptor, which the caller closes.
 
     Raises:
@@ -49,7 +49,7 @@ def open_file(path: str | os.PathLike[str]) -> int:
     return descriptor
 
 
-def path_exists(path: str | os.PathLike[str]) -> bool:
+def path_exists(path: AnyPath) -> bool:
     """Return whether a path exists; False if that cannot be found out.
 
     `Path.exists`, `is_dir` and `is_file` raise for a path in a folder that may not be entered and for a name that is
@@ -58,17 +58,17 @@ def path_exists(path: str | os.PathLike[str]) -> bool:
     return os.path.exists(path)  # noqa: PTH110
 
 
-def is_folder(path: str | os.PathLike[str]) -> bool:
+def is_folder(path: AnyPath) -> bool:
     """Return whether a path is a folder; False if that cannot be found out."""
     return os.path.isdir(path)  # noqa: PTH112
 
 
-def is_file(path: str | os.PathLike[str]) -> bool:
+def is_file(path: AnyPath) -> bool:
     """Return whether a path is a regular file; False if that cannot be found out."""
     return os.path.isfile(path)  # noqa: PTH113
 
 
-def is_missing(path: str | os.PathLike[str]) -> bool:
+def is_missing(path: AnyPath) -> bool:
     """Return whether a path surely does not exist; False if that cannot be found out."""
     try:
         os.lstat(path)
@@ -79,7 +79,7 @@ def is_missing(path: str | os.PathLike[str]) -> bool:
     return False
 
 
-def read_tail(path: str | os.PathLike[str], limit: int) -> bytes:
+def read_tail(path: AnyPath, limit: int) -> bytes:
     """Return the last ``limit`` bytes of a regular file; empty if it cannot be read."""
     try:
         descriptor = open_file(path)
@@ -93,7 +93,7 @@ def read_tail(path: str | os.PathLike[str], limit: int) -> bytes:
         os.close(descriptor)
 
 
-def read_file(path: str | os.PathLike[str], limit: int = SMALL) -> bytes:
+def read_file(path: AnyPath, limit: int = SMALL) -> bytes:
     """Return the content of a regular file.
 
     Args:
@@ -241,7 +241,7 @@ def user_name() -> str:
         return str(os.getuid())
 
 
-def _not_regular(mode: int, path: str | os.PathLike[str]) -> OSError:
+def _not_regular(mode: int, path: AnyPath) -> OSError:
     if stat.S_ISDIR(mode):
         return IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     kind = _KIND_NAMES.get(stat.S_IFMT(mode), "a device")

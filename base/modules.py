@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import spec_from_file_location
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 from .files import is_file, is_folder
@@ -17,6 +18,8 @@ from .files import is_file, is_folder
 if TYPE_CHECKING:
     import ast
 
+Modules = Iterator[tuple[str, Path]]
+"""The names and files of modules."""
 NAMESPACE = "torchx_plugins"
 SOURCES_VARIABLE = "TORCHX_PLUGINS_SOURCE"
 _NAMESPACE_BIT, _ENTRY_POINT_BIT = 1, 2
@@ -49,7 +52,7 @@ def plugin_sources_error() -> str:
     return f"{SOURCES_VARIABLE} is {given!r}: use 0 (none), 1 (torchx_plugins), 2 (entry points) or 3 (both)"
 
 
-def namespace_modules(part: str) -> Iterator[tuple[str, Path]]:
+def namespace_modules(part: str) -> Modules:
     """Yield the names and files of the public modules of one part of `torchx_plugins`, in order.
 
     Args:
@@ -107,18 +110,15 @@ def module_path(name: str, where: SearchPath | None = None) -> Path | None:
     return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
 
 
-def submodules(name: str, where: SearchPath | None = None) -> Iterator[tuple[str, Path]]:
+def submodules(name: str, where: SearchPath | None = None) -> Modules:
     """Yield the names and files of a module and, if it is a package, of all modules below it."""
     spec = module_spec(name, where)
     if spec is None:
         return
     if spec.origin and spec.origin.endswith(".py"):
         yield name, Path(spec.origin)
-    for folder in spec.submodule_search_locations or []:
-        for path in sorted(Path(folder).iterdir()):
-            is_package = is_file(path / "__init__.py")
-            if is_package or (path.suffix == ".py" and path.name != "__init__.py"):
-                yield from submodules(f"{name}.{path.stem}", where)
+    for module in iter_modules(spec.submodule_search_locations or [], f"{name}."):
+        yield from submodules(module.name, where)
 
 
 def parse_source(text: str | bytes, path: Path | str = "<text>") -> ast.Module:
@@ -132,7 +132,7 @@ def parse_source(text: str | bytes, path: Path | str = "<text>") -> ast.Module:
         return ast.parse(text, str(path))
 
 
-def _modules_in(package: str, folder: Path) -> Iterator[tuple[str, Path]]:
+def _modules_in(package: str, folder: Path) -> Modules:
     try:
         entries = sorted(folder.iterdir())
     except OSError:

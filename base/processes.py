@@ -10,6 +10,7 @@ import pwd
 import sys
 from collections import namedtuple
 
+AnyPath = str | os.PathLike[str]
 IS_LINUX = sys.platform.startswith("linux")
 """Whether this is Linux, where /proc has a folder for each process."""
 
@@ -24,7 +25,7 @@ def boot_id() -> str:
         return file.read().strip()
 
 
-def is_own(path: str | os.PathLike[str]) -> bool:
+def is_own(path: AnyPath) -> bool:
     """Return whether a file or link exists and belongs to this user or root; others may have planted it."""
     try:
         return os.lstat(path).st_uid in (0, os.geteuid())
@@ -32,7 +33,7 @@ def is_own(path: str | os.PathLike[str]) -> bool:
         return False
 
 
-def user_of(path: str | os.PathLike[str]) -> str:
+def user_of(path: AnyPath) -> str:
     """Return the name of a file's owner, or the number if it has none. Raises OSError if there is no file."""
     uid = os.lstat(path).st_uid
     try:

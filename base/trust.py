@@ -11,8 +11,9 @@ import grp
 import os
 import pwd
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from .errors import ConfigError
 from .files import NoHomeError, config_folder, path_exists, private_folder, read_file, write_private
@@ -73,7 +74,7 @@ def check_owner(path: Path) -> None:
         return
     if foreign := _foreign_entry(path):
         entry, owner = foreign
-        raise UntrustedError(f"{entry} belongs to {_user(owner)}", _project_folder(real))
+        raise UntrustedError(f"{entry} belongs to the user {_name_of(pwd.getpwuid, owner)}", _project_folder(real))
 
 
 def owner_of(path: Path) -> str | None:
@@ -86,7 +87,7 @@ def owner_of(path: Path) -> str | None:
         owner = foreign[1] if foreign else path.stat().st_uid
     except OSError:
         return None
-    return "" if owner == os.geteuid() else _user_name(owner)
+    return "" if owner == os.geteuid() else _name_of(pwd.getpwuid, owner)
 
 
 def _foreign_entry(path: Path) -> tuple[Path, int] | None:
@@ -148,13 +149,13 @@ def _entry_fault(entry: Path) -> str:
     status = entry.lstat()
     mode = status.st_mode
     if not _is_own(status.st_uid):
-        return f"{entry} belongs to {_user(status.st_uid)}"
+        return f"{entry} belongs to the user {_name_of(pwd.getpwuid, status.st_uid)}"
     if stat.S_ISLNK(mode) or (stat.S_ISDIR(mode) and mode & stat.S_ISVTX):
         return ""
     if mode & stat.S_IWOTH:
         return f"{entry} can be written by everybody"
     if mode & stat.S_IWGRP and not _is_private_group(status.st_gid) and os.geteuid() in (status.st_uid, 0):
-        return f"{entry} can be written by the group {_group(status.st_gid)}"
+        return f"{entry} can be written by the group {_name_of(grp.getgrgid, status.st_gid)}"
     return ""
 
 
@@ -205,19 +206,9 @@ def _project_folder(file: Path) -> Path:
     return file.parent
 
 
-def _user(number: int) -> str:
-    return f"the user {_user_name(number)}"
-
-
-def _user_name(number: int) -> str:
+def _name_of(find: Callable[[int], Sequence[Any]], number: int) -> str:
+    """Return the name of a user or a group, or the number if it has none."""
     try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return str(number)
-
-
-def _group(number: int) -> str:
-    try:
-        return grp.getgrgid(number).gr_name
+        return find(number)[0]
     except KeyError:
         return str(number)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+JsonObject = dict[str, Any]
 MAX_NESTING = 100
 """How deep arrays and objects may be nested."""
 
@@ -70,11 +71,6 @@ def is_time(value: Any) -> bool:
     return not isinstance(value, str) and epoch_seconds(value) is not None
 
 
-def is_optional(check: Check) -> Check:
-    """Make a check that also accepts None."""
-    return lambda value: value is None or check(value)
-
-
 def is_list_of(check: Check) -> Check:
     """Make a check that accepts a list if a check accepts each item."""
     return lambda value: isinstance(value, list) and all(check(item) for item in value)
@@ -93,12 +89,10 @@ def find_invalid_field(value: Mapping[str, Any], required: Mapping[str, Check], 
         required: the checks of required fields.
         optional: the checks of optional fields.
     """
-    for name, check in required.items():
+    for name in required:
         if name not in value:
             return f"{name} is missing"
-        if not check(value[name]):
-            return f"{name} cannot be {value[name]!r:.40}"
-    for name, check in optional.items():
+    for name, check in {**required, **optional}.items():
         if name in value and not check(value[name]):
             return f"{name} cannot be {value[name]!r:.40}"
     return ""

@@ -45,7 +45,6 @@ def _actions(parser: argparse.ArgumentParser) -> Iterable[argparse.Action]:
 def _components(parsed_args: Any, **_: Any) -> Iterable[str]:
     """Offer components; after a component its options and those of run."""
     from ..base.errors import TorchXTuiError
-    from ..components.command_line import flags_of
     from ..components.finder import describe, list_components
     from .commands import flag_names
 
@@ -56,7 +55,7 @@ def _components(parsed_args: Any, **_: Any) -> Iterable[str]:
         parameters = describe(words[0]).parameters
     except TorchXTuiError:
         return []
-    theirs = [flags_of(parameter)[-1] for parameter in parameters if parameter.kind != "var_positional"]
+    theirs = [f"--{parameter.name}" for parameter in parameters if parameter.kind != "var_positional"]
     return dict.fromkeys([*theirs, *flag_names(parsed_args.command)])
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.files import path_exists
+from ..base.validation import JsonObject
 from ..specs.errors import ComponentLoadError, SchedulerError, UnknownSchedulerException
 from .output import green, put, put_json, say
 
@@ -81,7 +82,7 @@ def lint(arguments: Any, settings: Settings) -> int:
     return 1 if any(fault["severity"] == "error" for fault in found) else 0
 
 
-def _lint_file(name: str) -> list[dict[str, Any]]:
+def _lint_file(name: str) -> list[JsonObject]:
     """Return the faults of ``FILE:FUNCTION`` or of all components of ``FILE``; a fault that several share once."""
     from ..components.lint import validate
     from ..components.model import LinterMessage
@@ -101,7 +102,7 @@ def _lint_file(name: str) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _fault_json(path: str, function: str, message: LinterMessage) -> dict[str, Any]:
+def _fault_json(path: str, function: str, message: LinterMessage) -> JsonObject:
     return {
         "path": path,
         "function": function,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ..base.validation import JsonObject
 from ..settings.make_runner import make_runner
 from ..specs.errors import UnknownAppException
 from ..specs.handles import parse_app_handle
@@ -64,7 +65,7 @@ def _say_outage(error: BackendUnavailableError) -> None:
     say(f"{error}; retrying until it answers")
 
 
-def job_json(handle: str, state: AppState | None) -> dict[str, Any]:
+def job_json(handle: str, state: AppState | None) -> JsonObject:
     """Return the keys that every JSON object of a job has."""
     scheduler, _, app_id = parse_app_handle(handle)
     return {"handle": handle, "app_id": app_id, "scheduler": scheduler, "state": None if state is None else str(state)}

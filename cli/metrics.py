@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import TorchXTuiError, join_names
+from ..base.validation import JsonObject
 from .jobs import describe_job, with_job
 from .output import colored, put, put_json, put_table, say, terminal_width
 from .progress import job_activity, new_tracker, progress_json
@@ -117,7 +118,7 @@ def _choose(activity: Activity, names: Sequence[str]) -> list[Series]:
     return [metric for metric in every if not names or any(fnmatchcase(metric.name, name) for name in names)]
 
 
-def _as_json(activity: Activity, series: Sequence[Series]) -> dict[str, Any]:
+def _as_json(activity: Activity, series: Sequence[Series]) -> JsonObject:
     return {
         "progress": progress_json(activity.progress),
         "observations": [

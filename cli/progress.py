@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ..base.validation import JsonObject
 from ..diagnosis.progress.tracker import ProgressTracker
 
 if TYPE_CHECKING:
@@ -32,13 +33,13 @@ def job_activity(runner: Runner, job: Job, found: DescribeAppResponse, settings:
     )
 
 
-def progress_json(progress: Progress) -> dict[str, Any]:
+def progress_json(progress: Progress) -> JsonObject:
     """Return the known fields of the progress."""
     data = {**dataclasses.asdict(progress), "percent": progress.percent}
     return {name: value for name, value in data.items() if value is not None and value is not False}
 
 
-def activity_json(activity: Activity) -> dict[str, Any]:
+def activity_json(activity: Activity) -> JsonObject:
     """Return the progress, and the observations by kind."""
     return {
         **progress_json(activity.progress),

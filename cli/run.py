@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import ConfigError
+from ..base.validation import JsonObject
 from ..settings.launch_defaults import LaunchDefaults
 from ..settings.make_runner import make_runner
 from ..specs.errors import InvalidRunConfigException
@@ -82,7 +83,7 @@ def _load_defaults(arguments: Any, settings: Settings) -> LaunchDefaults:
     return defaults
 
 
-def _request_json(launch: Launch, info: AppDryRunInfo[Any]) -> dict[str, Any]:
+def _request_json(launch: Launch, info: AppDryRunInfo[Any]) -> JsonObject:
     import dataclasses
 
     request: Any = info.request

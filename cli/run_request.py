@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..backends.history.launch_record import ARGUMENT_PREFIX, LaunchOrigin
+from ..backends.history.launch_record import LaunchOrigin
 from ..base.errors import ConfigError
 from ..base.trust import UntrustedError
 from ..components.build import build_app, check_trusted, interpreter_of
-from ..components.command_line import parse_command_line
+from ..components.command_line import GivenTexts, parse_command_line
 from ..components.finder import component_key, describe, find, name_here
 from ..components.python_script import MODULE, is_python_name
 from ..settings.launch_defaults import Given, LaunchDefaults, Resolved, resolve
 from ..specs.errors import ArgumentError, UnknownSchedulerException
-from ..specs.run_options import format_value
 from .commands import flag, launch_options
 from .output import say
 from .trust import ask_to_trust
@@ -22,8 +21,6 @@ from .trust import ask_to_trust
 if TYPE_CHECKING:
     from ..backends.runner import Runner
     from ..specs.roles import AppDef
-
-Texts = dict[str, str | list[str]]
 
 
 class Launch(NamedTuple):
@@ -79,17 +76,14 @@ def make_launch(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> tup
         for problem in resolved.problems:
             say(problem)
     # The options that a script itself sets have priority over config.
-    usual_options = {
-        key: item.value
+    resolved.options = {
+        key: item
         for key, item in resolved.options.items()
         if key not in options and not (doc.scheduler and doc.parameter(key))
     }
-    usual_texts: Texts = {key: item.value for key, item in resolved.arguments.items() if key not in given}
-    texts = {**usual_texts, **given}
-    config = {
-        **{key: format_value(value) for key, value in usual_options.items()},
-        **{f"{ARGUMENT_PREFIX}{key}": str(text) for key, text in usual_texts.items()},
-    }
+    resolved.arguments = {key: item for key, item in resolved.arguments.items() if key not in given}
+    texts = {**{key: item.value for key, item in resolved.arguments.items()}, **given}
+    config = resolved.config()
     if default:
         config["scheduler"] = default.value
     workspace = arguments.workspace
@@ -100,7 +94,11 @@ def make_launch(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> tup
     # A script is only read here; its dry run names the Python of its job.
     if arguments.verbose and doc.kind != "script":
         say(f"{component} is run by {interpreter_of(find(component)) or 'torchx-tui itself'}")
-    _require_trust(component)
+    try:
+        check_trusted(find(component))
+    except UntrustedError as error:
+        if not ask_to_trust(error):
+            raise
     app = build_app(component, texts, report=lambda text: say(f"{component}: {text}"))
     overrides: dict[str, dict[str, str]] = {}
     if arguments.set:
@@ -109,11 +107,11 @@ def make_launch(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> tup
         overrides = read_overrides(arguments.set)
         app = override_roles(app, overrides)
     origin = LaunchOrigin(component, texts, overrides, config=config, profile=defaults.profile, in_shell=True)
-    cfg = {**usual_options, **options}
+    cfg = {**{key: item.value for key, item in resolved.options.items()}, **options}
     return Launch(app, scheduler, cfg, workspace or None, arguments.parent_run_id), origin
 
 
-def _parse_component(arguments: Any, default: str) -> tuple[str, Texts]:
+def _parse_component(arguments: Any, default: str) -> tuple[str, GivenTexts]:
     """Return the component and its arguments; put the flags of run among these into ``arguments``.
 
     A flag is the component's if that has a parameter of the name. All words after ``--``, and from the first word for
@@ -152,12 +150,3 @@ def _check_scheduler(given: Given | None, runner: Runner) -> str:
     except UnknownSchedulerException as error:
         raise ConfigError(f"{given.source}: {error}") from error
     return given.value
-
-
-def _require_trust(component: str) -> None:
-    """Ask for trust in a component of another user. Raises UntrustedError without it."""
-    try:
-        check_trusted(find(component))
-    except UntrustedError as error:
-        if not ask_to_trust(error):
-            raise

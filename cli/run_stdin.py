@@ -9,7 +9,7 @@ from typing import Any
 
 from ..backends.torchxconfig import nearest
 from ..base.errors import TorchXTuiError
-from ..components.command_line import parse_command_line
+from ..components.command_line import GivenTexts, parse_command_line
 from ..components.finder import describe
 from ..components.values import to_text
 from .output import say
@@ -37,7 +37,7 @@ _NOT_WITH_STDIN = {
 }
 
 
-def read_stdin(arguments: Any, default_scheduler: str) -> tuple[str, dict[str, str | list[str]], dict[str, Any]]:
+def read_stdin(arguments: Any, default_scheduler: str) -> tuple[str, GivenTexts, dict[str, Any]]:
     """Read the object, put its fields into ``arguments``, and return the component, its arguments and run options.
 
     Args:
@@ -65,22 +65,23 @@ def read_stdin(arguments: Any, default_scheduler: str) -> tuple[str, dict[str, s
             raise TorchXTuiError(f"the JSON object on stdin: {name} is not a field; {nearest(name, _FIELDS)}")
         if value is not None and not isinstance(value, kind):
             raise TorchXTuiError(f"the JSON object on stdin: {name} is {json.dumps(value)[:40]}, use a {kind.__name__}")
+    data = {name: value for name, value in data.items() if value is not None}
     component = data.get("component_name")
     if not component:
         raise TorchXTuiError("the JSON object on stdin has no component_name: it names the component to launch")
     for name in _ARGUMENTS & data.keys():
         setattr(arguments, name, data[name] or getattr(arguments, name, None))
-    options = {**(data.get("scheduler_cfg") or {}), **(data.get("scheduler_args") or {})}
+    options = {**data.get("scheduler_cfg", {}), **data.get("scheduler_args", {})}
     return component, _argument_texts(component, data), options
 
 
-def _argument_texts(component: str, data: Mapping[str, Any]) -> dict[str, str | list[str]]:
+def _argument_texts(component: str, data: Mapping[str, Any]) -> GivenTexts:
     """Return the component's arguments as texts by parameter; unknown ones are reported and ignored, as in TorchX."""
     if words := data.get("component_args_str"):
         return parse_command_line(component, list(map(str, words)))
     known = [parameter.name for parameter in describe(component).parameters]
-    texts: dict[str, str | list[str]] = {}
-    for name, value in (data.get("component_args") or {}).items():
+    texts: GivenTexts = {}
+    for name, value in data.get("component_args", {}).items():
         if name not in known:
             say(f"component_args: {name} is not an argument of {component}, and left out; {nearest(name, known)}")
         elif isinstance(value, list):

@@ -6,6 +6,7 @@ import dataclasses
 import time
 from typing import TYPE_CHECKING, Any
 
+from ..base.validation import JsonObject
 from ..settings.make_runner import make_runner
 from .output import put, put_json, say
 
@@ -63,7 +64,7 @@ def _print_frame(frame: Frame, snapshot: StackSnapshot) -> None:
         put(f"      {source}")
 
 
-def _as_json(snapshot: StackSnapshot, found: Conclusion) -> dict[str, Any]:
+def _as_json(snapshot: StackSnapshot, found: Conclusion) -> JsonObject:
     from ..diagnosis.stacks.text import describe_unread
 
     return {

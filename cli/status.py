@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.durations import duration
 from ..base.errors import TorchXTuiError, join_names
+from ..base.validation import JsonObject
 from ..settings.make_runner import make_runner
 from ..specs.errors import SchedulerError, UnknownAppException
 from ..specs.status import NONE, AppState
@@ -44,15 +45,13 @@ def list_jobs(arguments: Any, settings: Settings) -> int:
     rows = [["APP HANDLE", "APP NAME", "APP STATUS"]]
     with make_runner(settings) as runner:
         for name in [chosen] if chosen else runner.watched_schedulers():
-            options = None
             try:
-                if arguments.scheduler_args or defaults.has_options(name):
-                    known = runner.scheduler(name).run_opts()
-                    resolved = resolve(defaults, name, known)
-                    problems += resolved.problems
-                    options = {key: option.value for key, option in resolved.options.items()}
-                    options |= known.cfg_from_str(arguments.scheduler_args or "")
-                apps += runner.list(name, options)
+                known = runner.scheduler(name).run_opts()
+                resolved = resolve(defaults, name, known)
+                problems += resolved.problems
+                options = {key: option.value for key, option in resolved.options.items()}
+                options |= known.cfg_from_str(arguments.scheduler_args or "")
+                apps += runner.list(name, options or None)
                 if missing := runner.scheduler(name).missing_jobs():
                     say(f"{name}: {missing}")
             except SchedulerError as error:
@@ -118,14 +117,14 @@ def _reason(runner: Runner, job: Job, found: DescribeAppResponse, settings: Sett
     return "; ".join(filter(None, (sentence, *found.reasons[1:]))) or found.msg
 
 
-def _app_json(app: ListAppResponse) -> dict[str, Any]:
+def _app_json(app: ListAppResponse) -> JsonObject:
     rest = dataclasses.asdict(app)
     handle = rest.pop("app_handle")
     return {"handle": handle, **rest, **job_json(handle, app.state)}
 
 
 def status(arguments: Any, settings: Settings) -> int:
-    progress: dict[str, Any] = {}
+    progress: JsonObject = {}
     stall = ""
     with with_job(settings, arguments.handle) as (runner, job):
         found = describe_job(job)
@@ -163,7 +162,7 @@ def _replica_details(replica: ReplicaStatus) -> list[str]:
     return [ended, replica.node, started, _run_time(replica)]
 
 
-def _status_json(job: Job, status: AppStatus, roles: list[str] | None = None) -> dict[str, Any]:
+def _status_json(job: Job, status: AppStatus, roles: list[str] | None = None) -> JsonObject:
     """Return TorchX's keys, and those of every job."""
     return {**status.to_json(roles), **job_json(job.handle, status.state), "ui_url": status.ui_url}
 

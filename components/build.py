@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import describe_error
 from ..base.files import is_file
 from ..base.trust import check_owner
+from ..base.validation import JsonObject
 from ..guest.plain import call_component
 from ..guest.resources import load_named_resources
 from ..guest.settings import guest_settings
@@ -20,19 +21,22 @@ from ..specs.roles import AppDef
 from ..specs.serialize import appdef_from_dict
 from .finder import Component, describe, find
 from .model import ComponentDoc
-from .scripts import build_script, is_script_name
-from .values import parse_value
+from .python_script import build_python, is_python_name
+from .sbatch import build_batch_script
+from .sbatch_script import is_batch_name
+from .values import Texts, parameters_by_name, parse_value
 
 if TYPE_CHECKING:
     from ..guest.interpreter import Interpreter
+    from ..guest.worker import Tick
 
 _MAX_PRINTED = 200  # characters of the last line printed
 
 
 def build_app(
     name: str,
-    arguments: Mapping[str, str | Sequence[str]],
-    check: Callable[[], object] = lambda: None,
+    arguments: Texts,
+    check: Tick = lambda: None,
     report: Callable[[str], object] = lambda text: None,
 ) -> AppDef:
     """Run a component with arguments and return its AppDef.
@@ -50,15 +54,20 @@ def build_app(
         UntrustedError: Its file, or the folder or repository of that, belongs to another user and is not trusted.
         TorchXTuiError: As for `describe`.
     """
-    if is_script_name(name):
-        return build_script(name, arguments)
+    if is_python_name(name):
+        return build_python(name, arguments)
+    if is_batch_name(name):
+        return build_batch_script(name, arguments)
     doc = describe(name)
     values = parse_arguments(doc, arguments)
+    rest = next((values.pop(item.name, ()) for item in doc.parameters if item.kind == "var_positional"), ())
     component = find(name)
     if component.kind == "builtin":
-        return _run_builtin(component, values)
+        return _run_builtin(component, rest, values)
     check_trusted(component)
-    return _build_in_worker(component, doc, values, check, report)
+    texts = [item.name for item in doc.parameters if item.type.kind == "other" and item.name in values]
+    given = {"rest": rest, "values": {key: _encode_argument(value) for key, value in values.items()}, "texts": texts}
+    return _build_in_worker(component, doc.line, given, check, report)
 
 
 def check_trusted(component: Component) -> None:
@@ -71,35 +80,25 @@ def interpreter_of(component: Component) -> Interpreter | None:
     """Choose the interpreter that runs a component; None for a builtin, and for a script, which is only read."""
     if component.kind in ("builtin", "script"):
         return None
-    return _choose_interpreter(component)
-
-
-def _choose_interpreter(component: Component) -> Interpreter:
     from ..guest.interpreter import choose_interpreter
 
-    if component.interpreter is not None:
-        return component.interpreter
-    return choose_interpreter(None if component.module else component.path, guest_settings().python)
+    chosen = component.interpreter
+    return chosen or choose_interpreter(None if component.module else component.path, guest_settings().python)
 
 
-def parse_arguments(doc: ComponentDoc, arguments: Mapping[str, str | Sequence[str]]) -> dict[str, Any]:
+def parse_arguments(doc: ComponentDoc, arguments: Texts) -> dict[str, Any]:
     """Parse the texts of a component's arguments. Raises ArgumentError."""
-    unknown = [name for name in arguments if doc.parameter(name) is None]
-    if unknown:
-        valid = ", ".join(parameter.name for parameter in doc.parameters) or "it has none"
-        raise ArgumentError(unknown[0], f"{doc.name} has no such argument. Valid arguments: {valid}")
-    missing = [parameter.name for parameter in doc.parameters if parameter.required and parameter.name not in arguments]
+    known = parameters_by_name(doc.name, doc.parameters, arguments)
+    missing = [name for name, parameter in known.items() if parameter.required and name not in arguments]
     if missing:
         raise ArgumentError(missing[0], f"{doc.name} needs a value for {', '.join(missing)}")
-    given = [parameter for parameter in doc.parameters if parameter.name in arguments]
-    return {parameter.name: parse_value(parameter, arguments[parameter.name]) for parameter in given}
+    return {name: parse_value(known[name], arguments[name]) for name in known if name in arguments}
 
 
-def _run_builtin(component: Component, values: dict[str, Any]) -> AppDef:
+def _run_builtin(component: Component, rest: Sequence[Any], values: dict[str, Any]) -> AppDef:
     function = getattr(importlib.import_module(component.module), component.function)
     if any(item.form == "resource" and values.get(item.name, item.default) for item in component.parameters):
         load_named_resources()
-    rest = next((values.pop(item.name, ()) for item in component.parameters if item.kind == "var_positional"), ())
     try:
         return call_component(function, rest, values)
     except ArgumentError:
@@ -113,46 +112,34 @@ def _run_builtin(component: Component, values: dict[str, Any]) -> AppDef:
 
 def _build_in_worker(
     component: Component,
-    doc: ComponentDoc,
-    values: dict[str, Any],
-    check: Callable[[], object],
+    line: int,
+    given: JsonObject,
+    check: Tick,
     report: Callable[[str], object],
 ) -> AppDef:
     # Builtins, which most launches are, need none of it.
     from ..guest.pool import pool
     from ..guest.worker import RemoteError, WorkerError
 
-    path = str(component.path)
+    path, installed = str(component.path), bool(component.module)
     root, module = _import_root_and_name(component)
     described = {
-        "path": path,
-        "function": component.function,
-        "module": module,
-        "root": root,
-        "installed": bool(component.module),
-    }
-    encoded = [
-        {
-            "name": parameter.name,
-            "value": _encode_argument(values[parameter.name]),
-            "rest": parameter.kind == "var_positional",
-            "text": parameter.type.kind == "other",
-        }
-        for parameter in doc.parameters
-        if parameter.name in values
-    ]
+        "path": path, "function": component.function, "module": module, "root": root, "installed": installed,
+    }  # fmt: skip
+    interpreter = interpreter_of(component)
+    assert interpreter is not None
     tick = _reporting_slowness(check, report)
     try:
-        return appdef_from_dict(pool.build(_choose_interpreter(component), described, encoded, tick))
+        return appdef_from_dict(pool.build(interpreter, described, given, tick))
     except RemoteError as raised:
-        raise _component_error(raised.error, raised.output, path, doc.line) from raised
+        raise _component_error(raised.error, raised.output, path, line) from raised
     except WorkerError as error:
         raise ComponentLoadError(path, error.line, _with_output(error.reason, error.output)) from error
     except AppDefError as error:
-        raise ComponentLoadError(path, doc.line, str(error)) from error
+        raise ComponentLoadError(path, line, str(error)) from error
 
 
-def _reporting_slowness(check: Callable[[], object], report: Callable[[str], object]) -> Callable[[], object]:
+def _reporting_slowness(check: Tick, report: Callable[[str], object]) -> Tick:
     slow_s = guest_settings().slow_s
     slow_at = time.monotonic() + slow_s
 
@@ -175,7 +162,7 @@ def _encode_argument(value: Any) -> Any:
     return value
 
 
-def _component_error(error: dict[str, Any], output: str, path: str, line: int) -> Exception:
+def _component_error(error: JsonObject, output: str, path: str, line: int) -> Exception:
     reason = str(error.get("reason"))
     if error.get("kind") == "argument":
         return ArgumentError(str(error.get("name")), reason)

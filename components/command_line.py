@@ -11,14 +11,16 @@ from .finder import describe
 from .model import Parameter
 from .parser import COMPONENT, Option, Parser, StoreOnce
 from .python_script import is_python_name
-from .values import parse_value, split_list, to_text
+from .values import Texts, parse_value, split_list, to_text
 
+GivenTexts = dict[str, str | list[str]]
+"""The texts that were given for parameters; those of `*args` are words."""
 BOOLEANS = frozenset({"true", "false", "yes", "no", "on", "off", "1", "0"})
 
 
 def parse_command_line(
     name: str, argv: Sequence[str], others: Iterable[Option] = (), namespace: Any = None
-) -> dict[str, str | list[str]]:
+) -> GivenTexts:
     """Parse a command line to texts by parameter; absent ones are left out.
 
     Args:
@@ -32,62 +34,44 @@ def parse_command_line(
         ArgumentError: An option is unknown, given twice or of two parameters, or a value is missing.
         TorchXTuiError: As for `describe`.
     """
-    if is_python_name(name):
-        return _parse_script(name, argv, others, namespace)
+    parameters, is_script = describe(name).parameters, is_python_name(name)
+    flags = flags_by_name(name, parameters)
     parser = Parser(prog=name, add_help=False, argument_default=argparse.SUPPRESS)
-    rest, positionals = "", []
-    for parameter in describe(name).parameters:
+    parser.takes_words = is_script
+    words, after = list(argv), []
+    if is_script:
+        # What follows `--` is passed to the script as it is.
+        end = words.index("--") if "--" in words else len(words)
+        words, after = _with_values(words[:end], parameters, flags), words[end + 1 :]
+    rest = ""
+    for parameter in parameters:
         dest = f"{COMPONENT}{parameter.name}"
-        if parameter.kind == "positional":
-            positionals.append(parameter.name)
         if parameter.kind == "var_positional":
             rest = parameter.name
-            parser.add_argument(dest, nargs=argparse.REMAINDER)
-        else:
-            try:
-                parser.add_argument(*flags_of(parameter), dest=dest, action=StoreOnce)
-            except argparse.ArgumentError as error:
-                fault = f"{error.message}: another parameter of {name} has it too. Change the flags in its annotation"
-                raise ArgumentError(parameter.name, fault) from error
-    _add_others(parser, others)
-    parsed = vars(parser.parse_args(list(argv), namespace))
-    texts = {key.removeprefix(COMPONENT): parsed[key] for key in parsed if key.startswith(COMPONENT)}
-    words: list[str] = texts.pop(rest, [])
-    if words[:1] == ["--"]:
-        words = words[1:]
-    for key in positionals:
-        if words and key not in texts:
-            texts[key] = words.pop(0)
-    if words:
-        texts[rest] = words
-    return texts
-
-
-def _parse_script(
-    name: str, argv: Sequence[str], others: Iterable[Option], namespace: Any
-) -> dict[str, str | list[str]]:
-    """Parse the arguments of a Python script as the script would; those after `--` are passed to it as they are."""
-    parameters = describe(name).parameters
-    parser = Parser(prog=name, add_help=False, argument_default=argparse.SUPPRESS)
-    parser.takes_words = True
-    given, flags = list(argv), script_flags(parameters)
-    end = given.index("--") if "--" in given else len(given)
-    for parameter in parameters:
-        if parameter.kind == "var_positional":
+            if not is_script:
+                parser.add_argument(dest, nargs=argparse.REMAINDER)
             continue
-        is_list = parameter.type.kind in ("list", "tuple")
+        is_list = is_script and parameter.type.kind in ("list", "tuple")
         action: Any = "append" if is_list and parameter.arity == 1 and parameter.kind != "positional" else StoreOnce
         nargs = "+" if is_list and action is StoreOnce else None
-        parser.add_argument(*flags[parameter.name], dest=f"{COMPONENT}{parameter.name}", action=action, nargs=nargs)
+        try:
+            parser.add_argument(*flags[parameter.name], dest=dest, action=action, nargs=nargs)
+        except argparse.ArgumentError as error:
+            fault = f"{error.message}: another parameter of {name} has it too. Change the flags in its annotation"
+            raise ArgumentError(parameter.name, fault) from error
     _add_others(parser, others)
-    parsed = vars(parser.parse_args(_with_values(given[:end], parameters), namespace))
-    texts: dict[str, str | list[str]] = {}
-    for key, value in parsed.items():
-        if key.startswith(COMPONENT):
-            # One word may be the text of a list.
-            is_text = isinstance(value, str)
-            texts[key.removeprefix(COMPONENT)] = value if is_text else value[0] if len(value) == 1 else to_text(value)
-    words = [word for word in parser.words if not _is_override(word, parameters, texts)]
+    parsed = vars(parser.parse_args(words, namespace))
+    given = {key.removeprefix(COMPONENT): parsed[key] for key in parsed if key.startswith(COMPONENT)}
+    words = [*parser.words, *given.pop(rest, ())]
+    if words[:1] == ["--"]:
+        del words[0]
+    # One word may be the text of a list.
+    texts: GivenTexts = {
+        key: value if isinstance(value, str) else value[0] if len(value) == 1 else to_text(value)
+        for key, value in given.items()
+    }
+    if is_script:
+        words = [word for word in words if not _is_override(word, parameters, texts)]
     waiting = [item for item in parameters if item.kind == "positional" and item.name not in texts]
     while words and waiting:
         parameter = waiting.pop(0)
@@ -96,8 +80,8 @@ def _parse_script(
         count = parameter.arity if isinstance(parameter.arity, int) else count
         texts[parameter.name] = to_text(words[:count]) if count > 1 else words[0]
         words = words[count:]
-    if words or given[end + 1 :]:
-        texts[parameters[-1].name] = [*words, *given[end + 1 :]]
+    if words or after:
+        texts[rest] = [*words, *after]
     return texts
 
 
@@ -109,10 +93,9 @@ def _add_others(parser: Parser, others: Iterable[Option]) -> None:
             parser.add_argument(*free, **options)
 
 
-def _with_values(argv: Sequence[str], parameters: Sequence[Parameter]) -> list[str]:
+def _with_values(argv: Sequence[str], parameters: Sequence[Parameter], flags: Mapping[str, list[str]]) -> list[str]:
     """Give the flags among the words the value that they stand for: `--fp16` is `--fp16=true`."""
     booleans = [parameter for parameter in parameters if parameter.type.kind == "bool"]
-    flags = script_flags(parameters)
     on = {flag: parameter.name for parameter in booleans for flag in flags[parameter.name]}
     off = {parameter.off: parameter.name for parameter in booleans if parameter.off}
     words: list[str] = []
@@ -126,7 +109,7 @@ def _with_values(argv: Sequence[str], parameters: Sequence[Parameter]) -> list[s
     return words
 
 
-def _is_override(word: str, parameters: Sequence[Parameter], texts: dict[str, str | list[str]]) -> bool:
+def _is_override(word: str, parameters: Sequence[Parameter], texts: GivenTexts) -> bool:
     """Take a word such as `lr=0.1` as the value of a parameter, as Hydra's command lines have them."""
     key, sign, value = word.partition("=")
     known = next((item for item in parameters if item.name == key and item.part != "launch"), None)
@@ -136,9 +119,7 @@ def _is_override(word: str, parameters: Sequence[Parameter], texts: dict[str, st
     return True
 
 
-def to_command_line(
-    name: str, arguments: Mapping[str, str | Sequence[str]], parameters: Sequence[Parameter] | None = None
-) -> list[str]:
+def to_command_line(name: str, arguments: Texts, parameters: Sequence[Parameter] | None = None) -> list[str]:
     """Format arguments as `parse_command_line` parses them; the caller quotes them for a shell.
 
     Args:
@@ -174,8 +155,10 @@ def to_command_line(
     return [*argv, *(["--"] if needs_end else []), *rest]
 
 
-def script_flags(parameters: Sequence[Parameter]) -> dict[str, list[str]]:
-    """List the options of each parameter of a Python script; the name of one may be a short form of another."""
+def flags_by_name(name: str, parameters: Sequence[Parameter]) -> dict[str, list[str]]:
+    """List the options of each parameter of a component; the name of one of a script may be a short form of another."""
+    if not is_python_name(name):
+        return {parameter.name: flags_of(parameter) for parameter in parameters}
     taken = {f"--{parameter.name}" for parameter in parameters}
     flags: dict[str, list[str]] = {}
     for parameter in parameters:

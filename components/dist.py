@@ -3,12 +3,12 @@
 import os
 import shlex
 import warnings
-from collections.abc import Sequence
 from pathlib import PurePath
+from typing import Any
 
 from torchx_tui.components.checked import checked_mounts, checked_resource, exactly_one
 from torchx_tui.components.image import DEFAULT_IMAGE
-from torchx_tui.components.topology import Topology, parse_topology, with_workers_of_host
+from torchx_tui.components.topology import parse_topology, with_workers_of_host
 from torchx_tui.specs.roles import AppDef, Role, macros
 
 DEFAULT_EXPERIMENT = "default-experiment"
@@ -69,14 +69,20 @@ def torchrun(
     topology = parse_topology(with_workers_of_host(j, h) if h is not None else j)
     experiment, run = experiment_and_run(name, program_name(script, m))
     program = [script] if script is not None else ["-m", m or ""]
-    command = torchrun_command(
-        [*program, *script_args],
-        topology,
-        rdzv_backend=rdzv_backend,
-        rdzv_conf=rdzv_conf,
-        rdzv_port=rdzv_port,
-        tee=tee,
-    )
+    # One node lets torchrun pick a free port. Otherwise bash reads the first node's host from the variable that the
+    # scheduler names; `$$` is a `$` once macros are substituted.
+    many = topology.nodes > 1
+    endpoint = f"$${{{macros.rank0_env}:=localhost}}:{rdzv_port}" if many else "localhost:0"
+    before = ["torchrun", "--rdzv_backend", rdzv_backend]
+    if rdzv_conf is not None:
+        before += ["--rdzv_conf", rdzv_conf]
+    after = ["--rdzv_id", macros.app_id, "--nnodes", topology.nodes_text, "--nproc_per_node", str(topology.workers)]
+    after += ["--tee", str(tee), "--role", ""]
+    if rdzv_backend == "static":
+        after += ["--node_rank", macros.replica_id]
+    words = shlex.join([*after, *program, *script_args])
+    # Only the endpoint is not quoted, since bash expands it.
+    command = f"{shlex.join(before)} --rdzv_endpoint {endpoint} {words}"
     role = Role(
         name=program_name(script, m),
         image=image,
@@ -137,28 +143,9 @@ def ddp(
         debug: set the variables that make PyTorch say more about hangs and crashes
         tee: streams of the workers that are also the job's: 0 none, 1 stdout, 2 stderr, 3 both
     """
+    options: dict[str, Any] = {**locals(), "j": f"1x{j}" if j.isdigit() else j}
     _warn_deprecated("dist.ddp")
-    return torchrun(
-        *script_args,
-        script=script,
-        m=m,
-        image=image,
-        name=name,
-        h=h,
-        cpu=cpu,
-        gpu=gpu,
-        memMB=memMB,
-        j=f"1x{j}" if j.isdigit() else j,
-        env=env,
-        metadata=metadata,
-        max_retries=max_retries,
-        rdzv_port=rdzv_port,
-        rdzv_backend=rdzv_backend,
-        rdzv_conf=rdzv_conf,
-        mounts=mounts,
-        debug=debug,
-        tee=tee,
-    )
+    return torchrun(*options.pop("script_args"), **options)
 
 
 def spmd(
@@ -191,62 +178,9 @@ def spmd(
         mounts: what to mount (type=bind,src=/host,dst=/job,readonly)
         debug: set the variables that make PyTorch say more about hangs and crashes
     """
+    options = {**locals()}
     _warn_deprecated("dist.spmd")
-    return torchrun(
-        *args,
-        script=script,
-        m=m,
-        image=image,
-        name=name,
-        h=h,
-        j=j,
-        env=env,
-        metadata=metadata,
-        max_retries=max_retries,
-        mounts=mounts,
-        debug=debug,
-    )
-
-
-def torchrun_command(
-    program: Sequence[str],
-    topology: Topology,
-    *,
-    rdzv_backend: str,
-    rdzv_conf: str | None,
-    rdzv_port: int,
-    tee: int,
-) -> str:
-    """Build the torchrun command line for `bash -c`.
-
-    Args:
-        program: The script, or `-m` and the module, and its arguments.
-        topology: Nodes and workers.
-        rdzv_backend: The rendezvous backend, such as `c10d`.
-        rdzv_conf: Its further settings, `key=value` separated by commas.
-        rdzv_port: The port on the first node.
-        tee: Which streams of the workers are also torchrun's own: 0 none, 1 stdout, 2 stderr, 3 both.
-    """
-    # One node lets torchrun pick a free port. Otherwise bash reads the first node's host from the variable that the
-    # scheduler names; `$$` is a `$` once macros are substituted.
-    many = topology.nodes > 1
-    endpoint = f"$${{{macros.rank0_env}:=localhost}}:{rdzv_port}" if many else "localhost:0"
-    options_before = ["torchrun", "--rdzv_backend", rdzv_backend]
-    if rdzv_conf is not None:
-        options_before += ["--rdzv_conf", rdzv_conf]
-    options_after = [
-        "--rdzv_id",
-        macros.app_id,
-        "--nnodes",
-        topology.nodes_text,
-        "--nproc_per_node",
-        str(topology.workers),
-    ]
-    options_after += ["--tee", str(tee), "--role", ""]
-    if rdzv_backend == "static":
-        options_after += ["--node_rank", macros.replica_id]
-    # Only the endpoint is not quoted, since bash expands it.
-    return " ".join([shlex.join(options_before), "--rdzv_endpoint", endpoint, shlex.join([*options_after, *program])])
+    return torchrun(*options.pop("args"), **options)
 
 
 def program_name(script: str | None, module: str | None) -> str:

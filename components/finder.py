@@ -11,26 +11,27 @@ import ast
 import difflib
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..base.files import SOURCE, is_file, is_folder, is_missing, read_file
+from ..base.files import is_file, is_folder, is_missing, read_file
 from ..base.modules import module_path
 from ..base.trust import owner_of
-from ..guest.packages import component_packages, module_path_of, project_interpreter
+from ..guest.packages import Report, component_packages, module_path_of, project_interpreter
 from ..specs.errors import ComponentLoadError, ComponentNotFoundException, ComponentValidationException
 from .docstrings import first_sentence, read_docstring
+from .image import DEFAULT_IMAGE
 from .lint import lint_definition
 from .model import ComponentDoc, ComponentKind, ComponentSummary, Computed, Parameter
-from .python_script import MODULE, is_python_name
-from .sbatch_script import SUFFIX, is_script
+from .python_script import MODULE, describe_python, is_python_name, python_path
+from .sbatch import describe_batch_script
+from .sbatch_script import SUFFIX, is_batch_name, is_script, read_script
 from .script_source import script_docstring
-from .scripts import describe_script, is_script_name, script_path
-from .source import Definition, SourceFile, parameters_of, read_source
+from .source import Definition, SourceFile, parameters_of, read_bytes, read_source
 
 if TYPE_CHECKING:
     from ..guest.interpreter import Interpreter
@@ -77,7 +78,7 @@ class Component:
             ComponentLoadError: The file is not Python.
             ComponentNotFoundException: The file has no such function; the message lists its components.
         """
-        node = self.source.definition(self.function)
+        node = self.source.definitions.get(self.function)
         if node is None:
             there = [node.name for node in self.source.components]
             raise ComponentNotFoundException(
@@ -88,12 +89,24 @@ class Component:
     @cached_property
     def parameters(self) -> list[Parameter]:
         """Its parameters. Raises as `definition` does."""
-        if self.kind == "script":
-            return describe_script(self.name).parameters
         parameters = parameters_of(self.source, self.definition)
         if self.kind != "builtin":
             return parameters
-        return [_complete_builtin_parameter(parameter) for parameter in parameters]
+        # What only we know of a builtin's parameter: the default image, and the syntax of its text.
+        image = Computed("DEFAULT_IMAGE")
+        return [
+            replace(
+                parameter,
+                default=DEFAULT_IMAGE if parameter.default == image else parameter.default,
+                form=_BUILTIN_FORMS.get(parameter.name, ""),
+            )
+            for parameter in parameters
+        ]
+
+
+def is_script_name(name: str) -> bool:
+    """Return whether a name is that of a script: ``train.py``, ``-m package.module``, ``train.sbatch``."""
+    return is_batch_name(name) or is_python_name(name)
 
 
 def find(name: str) -> Component:
@@ -104,7 +117,8 @@ def find(name: str) -> Component:
         ComponentLoadError: Its file is not Python.
     """
     if is_script_name(name):
-        return Component(name, "script", script_path(name), "")
+        path = python_path(name) if is_python_name(name) else read_script(name).path
+        return Component(name, "script", path, "")
     component = _find_in_file_or_module(name) if ":" in name else _find_registered(name)
     if component is None:
         known = [candidate.name for candidate in (*builtins(), *plugins())]
@@ -138,7 +152,7 @@ def read_component(name: str) -> ComponentDoc:
         ComponentLoadError: Its file is not Python.
     """
     if is_script_name(name):
-        return describe_script(name)
+        return describe_python(name) if is_python_name(name) else describe_batch_script(name)
     component = find(name)
     docstring = read_docstring(ast.get_docstring(component.definition, clean=False))
     return ComponentDoc(
@@ -161,11 +175,7 @@ def get_builtin_source(name: str) -> str:
         ComponentNotFoundException: There is no component of the name.
         ComponentLoadError: Its file cannot be read.
     """
-    path = find(name).path
-    try:
-        return read_file(path, SOURCE).decode("utf-8-sig", "replace")
-    except OSError as error:
-        raise ComponentLoadError(str(path), None, error.strerror or str(error)) from error
+    return read_bytes(find(name).path).decode("utf-8-sig", "replace")
 
 
 def builtins() -> tuple[Component, ...]:
@@ -182,9 +192,7 @@ def _builtins_of(module: str) -> tuple[Component, ...]:
     )
 
 
-def plugins(
-    failed: Callable[[str, str], object] = lambda name, reason: None, *, private: bool = False
-) -> Iterator[Component]:
+def plugins(failed: Report = lambda name, reason: None, *, private: bool = False) -> Iterator[Component]:
     """Yield the components of the entry points, except those with a builtin's name.
 
     Those of this environment come before those of the project in the current folder, where that has one of its own.
@@ -194,36 +202,32 @@ def plugins(
         private: include names that begin with an underscore; as in TorchX they can be found, but are not listed.
     """
     taken = {component.name for component in builtins()}
-    yield from _components_of(None, taken, failed, private=private)
-    yield from _project_plugins(taken, failed, private=private)
+    yield from _components_of([None], taken, failed, private=private)
+    yield from _components_of(_project(), taken, failed, private=private)
 
 
-def _project_plugins(
-    taken: set[str], failed: Callable[[str, str], object], *, private: bool = False
-) -> Iterator[Component]:
+def _project() -> list[Interpreter]:
     interpreter = project_interpreter()
-    if interpreter is not None:
-        yield from _components_of(interpreter, taken, failed, private=private)
+    return [] if interpreter is None else [interpreter]
 
 
 def _components_of(
-    interpreter: Interpreter | None,
-    taken: set[str],
-    failed: Callable[[str, str], object],
-    *,
-    private: bool,
+    interpreters: Sequence[Interpreter | None], taken: set[str], failed: Report, *, private: bool = False
 ) -> Iterator[Component]:
-    for package in component_packages(interpreter, failed):
-        for module, path in package.modules:
-            place = ".".join(part for part in (package.prefix, *module.removeprefix(package.base).split(".")) if part)
-            for function in _component_names(place, path, failed, private=private):
-                name = f"{place}.{function}".lstrip(".")
-                if name not in taken:
-                    taken.add(name)
-                    yield Component(name, "plugin", path, function, module, interpreter)
+    """Yield the components of the packages of environments, but for names that are taken, which are added to these."""
+    for interpreter in interpreters:
+        for package in component_packages(interpreter, failed):
+            for module, path in package.modules:
+                parts = (package.prefix, *module.removeprefix(package.base).split("."))
+                place = ".".join(filter(None, parts))
+                for function in _component_names(place, path, failed, private=private):
+                    name = f"{place}.{function}".lstrip(".")
+                    if name not in taken:
+                        taken.add(name)
+                        yield Component(name, "plugin", path, function, module, interpreter)
 
 
-def _component_names(name: str, path: Path, failed: Callable[[str, str], object], *, private: bool) -> list[str]:
+def _component_names(name: str, path: Path, failed: Report, *, private: bool) -> list[str]:
     try:
         source = read_source(path)
         return [node.name for node in (source.all_components if private else source.components)]
@@ -262,15 +266,6 @@ def _find_in_file_or_module(name: str) -> Component | None:
     return component
 
 
-def _complete_builtin_parameter(parameter: Parameter) -> Parameter:
-    """Add what only we know of a builtin's parameter: the default image, and the syntax of its text."""
-    if isinstance(parameter.default, Computed) and parameter.default.text == "DEFAULT_IMAGE":
-        from .image import DEFAULT_IMAGE
-
-        parameter = replace(parameter, default=DEFAULT_IMAGE)
-    return replace(parameter, form=_BUILTIN_FORMS.get(parameter.name, ""))
-
-
 def _describe_not_found(name: str, reason: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(name.rpartition(":")[2] if ":" in name else name, known, n=3, cutoff=0.5)
     if ":" not in name and is_file(Path(name)):
@@ -299,14 +294,14 @@ def each_listed(folders: Sequence[Path] = ()) -> Iterator[list[ComponentSummary]
     """Yield the list in parts: builtins, which take no time, packages, each file, then packages of the project."""
     yield [summary(component) for component in builtins()]
     taken = {component.name for component in builtins()}
-    yield _list_packages(lambda failed: _components_of(None, taken, failed, private=False))
+    yield _list_packages([None], taken)
     seen: set[str] = set()
     for folder in folders:
         if (real := os.path.realpath(folder)) not in seen:
             seen.add(real)
             yield from _list_folder(folder)
     # The files of its environment take a second to read on a slow disk.
-    yield _list_packages(lambda failed: _project_plugins(taken, failed))
+    yield _list_packages(_project(), taken)
 
 
 def summary(component: Component) -> ComponentSummary:
@@ -319,7 +314,7 @@ def summary(component: Component) -> ComponentSummary:
     if component.kind == "script" and is_python_name(component.name):
         return ComponentSummary(component.name, "script", component.path, 1, _docstring_of(component.path))
     if component.kind == "script":
-        doc = describe_script(component.name)
+        doc = describe_batch_script(component.name)
         return ComponentSummary(component.name, "script", component.path, doc.line, doc.summary)
     node = component.definition
     faults = [fault for fault in lint_definition(component.source, node) if fault.severity == "error"]
@@ -378,7 +373,7 @@ def listed_by_key(key: str) -> ComponentSummary:
     try:
         return summary(find(name))
     except ComponentLoadError as error:
-        return _unreadable(name, Path(error.path), error)
+        return _unreadable(name, "file", Path(error.path), error)
 
 
 def shown_path(path: Path) -> str:
@@ -391,14 +386,14 @@ def shown_path(path: Path) -> str:
         return str(path)
 
 
-def _list_packages(find_all: Callable[[Callable[[str, str], object]], Iterable[Component]]) -> list[ComponentSummary]:
+def _list_packages(interpreters: Sequence[Interpreter | None], taken: set[str]) -> list[ComponentSummary]:
     failed: list[ComponentSummary] = []
 
     def note(name: str, reason: str) -> None:
         _log.warning("components of %s: %s", name, reason)
         failed.append(ComponentSummary(name, "plugin", Path(), 0, error=reason))
 
-    return [*(summary(component) for component in find_all(note)), *failed]
+    return [*(summary(component) for component in _components_of(interpreters, taken, note)), *failed]
 
 
 def _list_folder(folder: Path) -> Iterator[list[ComponentSummary]]:
@@ -414,21 +409,24 @@ def _list_folder(folder: Path) -> Iterator[list[ComponentSummary]]:
 
 
 def _list_file(path: Path) -> list[ComponentSummary]:
-    if path.suffix != ".py":
-        return _list_script(path)
-    shown = shown_path(path)
+    is_python = path.suffix == ".py"
+    name = shown_path(path) if is_python else _script_name(path)
+    found: list[Component] = []
     try:
         # Larger files, of more than 1 MB, are generated.
         text = read_file(path)
-        docstring = script_docstring(text)
-        names = [node.name for node in read_source(path).components] if b"AppDef" in text else []
+        if is_python and b"AppDef" in text:
+            nodes = read_source(path).components
+            found += [Component(f"{name}:{node.name}", "file", path, node.name) for node in nodes]
+        is_listed = script_docstring(text) is not None if is_python else path.suffix == SUFFIX
+        # Other shell scripts are not listed.
+        if is_listed or (not is_python and is_script(text.decode("utf-8-sig", "replace"))):
+            found.append(Component(name, "script", path, ""))
+        return list(map(summary, found))
     except OSError:
         return []
     except ComponentLoadError as error:
-        return [_unreadable(shown, path, error)]
-    components = [Component(f"{shown}:{name}", "file", path, name) for name in names]
-    scripts = [] if docstring is None else [ComponentSummary(shown, "script", path, 1, first_sentence(docstring))]
-    return [*map(summary, components), *scripts]
+        return [_unreadable(name, "file" if is_python else "script", path, error)]
 
 
 def _docstring_of(path: Path) -> str:
@@ -438,18 +436,6 @@ def _docstring_of(path: Path) -> str:
         return ""
 
 
-def _unreadable(name: str, path: Path, error: ComponentLoadError) -> ComponentSummary:
-    return ComponentSummary(name, "file", path, error.line or 0, error=error.reason, owner=owner_of(path))
-
-
-def _list_script(path: Path) -> list[ComponentSummary]:
-    name = _script_name(path)
-    try:
-        # Other shell scripts are not listed.
-        if path.suffix != SUFFIX and not is_script(read_file(path).decode("utf-8-sig", "replace")):
-            return []
-        return [summary(Component(name, "script", path, ""))]
-    except OSError:
-        return []
-    except ComponentLoadError as error:
-        return [ComponentSummary(name, "script", path, error.line or 0, error=error.reason)]
+def _unreadable(name: str, kind: ComponentKind, path: Path, error: ComponentLoadError) -> ComponentSummary:
+    owner = owner_of(path) if kind == "file" else None
+    return ComponentSummary(name, kind, path, error.line or 0, error=error.reason, owner=owner)

@@ -8,11 +8,9 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from ..base.files import SOURCE, read_file
-from ..base.modules import parse_source
-from ..specs.errors import ComponentNotFoundException
+from ..specs.errors import ComponentLoadError, ComponentNotFoundException
 from .model import AnnotationError, LinterMessage, read_annotation
-from .source import TOO_DEEP, Definition, Function, SourceFile, return_name
+from .source import Definition, Function, SourceFile, arguments_of, read_source, return_name
 
 _FILE_RULES = "TorchXValidator"
 _FUNCTION_RULES = "TorchxFunctionValidator"
@@ -32,18 +30,15 @@ def validate(path: str, component_function: str) -> list[LinterMessage]:
         ComponentNotFoundException: The file cannot be read.
     """
     try:
-        data = read_file(Path(path).expanduser(), SOURCE)
-    except OSError as error:
-        raise ComponentNotFoundException(f"{path}: {error.strerror or error}") from error
-    try:
-        source = SourceFile(Path(path), parse_source(data, path))
-    except SyntaxError as error:
-        return [LinterMessage(_FILE_RULES, error.msg, error.lineno or 0, error.offset or 0)]
-    except ValueError as error:
-        return [LinterMessage(_FILE_RULES, f"not Python: {error}", 0, 0)]
-    except (RecursionError, MemoryError):
-        return [LinterMessage(_FILE_RULES, TOO_DEEP, 0, 0)]
-    node = source.definition(component_function)
+        source = read_source(Path(path).expanduser())
+    except ComponentLoadError as error:
+        cause = error.__cause__
+        if isinstance(cause, OSError):
+            raise ComponentNotFoundException(f"{path}: {error.reason}") from cause
+        if isinstance(cause, SyntaxError):
+            return [LinterMessage(_FILE_RULES, cause.msg, cause.lineno or 0, cause.offset or 0)]
+        return [LinterMessage(_FILE_RULES, error.reason, 0, 0)]
+    node = source.definitions.get(component_function)
     if node is None:
         return [LinterMessage(_FILE_RULES, f"Function {component_function} not found", 0, 0)]
     return lint_definition(source, node)
@@ -72,11 +67,8 @@ def _lint_class(source: SourceFile, node: ast.ClassDef) -> list[LinterMessage]:
 
 
 def _lint_arguments(source: SourceFile, node: Function, name: str, skip: int = 0) -> list[LinterMessage]:
-    arguments = node.args
-    every = [*arguments.posonlyargs, *arguments.args][skip:]
-    every += [*([arguments.vararg] if arguments.vararg else []), *arguments.kwonlyargs]
     messages: list[LinterMessage] = []
-    for argument in every:
+    for argument, *_ in [*arguments_of(node)][skip:]:
         if argument.annotation is None:
             text = f"Missing type annotation for argument {argument.arg!r} in function {name!r}"
             messages.append(_error(argument, text))
@@ -86,7 +78,7 @@ def _lint_arguments(source: SourceFile, node: Function, name: str, skip: int = 0
         except AnnotationError as error:
             text = f"{error} for argument {ast.unparse(argument)!r} in function {name!r}"
             messages.append(_error(argument, text))
-    if kwarg := arguments.kwarg:
+    if kwarg := node.args.kwarg:
         text = f"Unsupported argument '**{kwarg.arg}' in function {name!r}: name each argument, or take a dict"
         messages.append(_error(kwarg, text))
     return messages

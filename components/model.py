@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 PRIMITIVES = ("str", "int", "float", "bool")
-_CONTAINERS = {"list": "list", "List": "list", "dict": "dict", "Dict": "dict", "tuple": "tuple", "Tuple": "tuple"}
+_CONTAINERS = {"list": ("str",), "dict": ("str", "str"), "tuple": ()}
+"""The containers, with the kinds inside one that is written without them."""
+Enums = Mapping[str, tuple[str, ...]]
+"""The names of the members of each Enum class of a file."""
 ComponentKind = Literal["builtin", "plugin", "file", "module", "script"]
 ParameterKind = Literal["positional_or_keyword", "keyword_only", "positional", "var_positional"]
 
@@ -192,7 +195,7 @@ class ComponentDoc:
         return next((parameter for parameter in self.parameters if parameter.name == name), None)
 
 
-def read_annotation(node: ast.expr, enums: Mapping[str, tuple[str, ...]] | None = None) -> ValueType:
+def read_annotation(node: ast.expr, enums: Enums | None = None) -> ValueType:
     """Parse an annotation to a type.
 
     Args:
@@ -216,47 +219,45 @@ def read_annotation(node: ast.expr, enums: Mapping[str, tuple[str, ...]] | None 
         return replace(read_annotation(arguments[0], enums), flags=flags)
     if container == "Literal":
         return _literal_type(node, arguments)
-    kind = _CONTAINERS.get(container or "")
-    if kind is None:
+    kind = (container or "").lower()
+    if kind not in _CONTAINERS or container not in (kind, kind.title()):
         raise AnnotationError(f"Unsupported container type {container or ast.unparse(node.value)!r}")
     return _container_type(node, kind, arguments)
 
 
-def _simple_type(node: ast.expr, enums: Mapping[str, tuple[str, ...]]) -> ValueType:
+def _simple_type(node: ast.expr, enums: Enums) -> ValueType:
     name = _last_name(node)
     if name in PRIMITIVES:
-        return ValueType(kind=str(name), name=str(name))
-    if name in _CONTAINERS and (isinstance(node, ast.Name) or name != _CONTAINERS[name]):
-        kind = _CONTAINERS[str(name)]
-        return ValueType(kind, kind, {"list": ("str",), "dict": ("str", "str"), "tuple": ()}[kind])
+        return ValueType(str(name), str(name))
+    kind = (name or "").lower()
+    if kind in _CONTAINERS and (name == kind.title() or (name == kind and isinstance(node, ast.Name))):
+        return ValueType(kind, kind, _CONTAINERS[kind])
     if isinstance(node, ast.Name):
         return ValueType("other", node.id, choices=enums.get(node.id, ()))
     raise AnnotationError(f"Unsupported argument type {ast.unparse(node)!r}")
 
 
 def _container_type(node: ast.Subscript, kind: str, arguments: list[ast.expr]) -> ValueType:
-    items = tuple(_item_kind(argument) for argument in arguments)
-    if kind == "dict":
-        if len(arguments) != 2:
-            raise AnnotationError(
-                f"Malformed dict type {ast.unparse(node)!r}, expected exactly two type parameters (dict[K, V])"
-            )
-        for item, argument, what in zip(items, arguments, ("key", "value"), strict=True):
-            if item is None:
-                raise AnnotationError(f"Non-primitive {what} type {ast.unparse(argument)!r}")
-    elif kind == "list" and len(arguments) != 1:
+    parts = ("key", "value") if kind == "dict" else ("element",) * len(arguments)
+    if kind == "dict" and len(arguments) != 2:
+        raise AnnotationError(
+            f"Malformed dict type {ast.unparse(node)!r}, expected exactly two type parameters (dict[K, V])"
+        )
+    if kind == "list" and len(arguments) != 1:
         raise AnnotationError(f"Non-primitive element type {ast.unparse(node.slice)!r}")
-    elif kind == "tuple" and len(arguments) < 2:
+    if kind == "tuple" and len(arguments) < 2:
         kind_of = "single-element" if arguments else "empty"
         raise AnnotationError(
             f"Unsupported tuple type {ast.unparse(node)!r}: {kind_of} tuples are valid typing but not supported for "
             "components; expected element types (tuple[T1, T2, ...])"
         )
-    for item, argument in zip(items, arguments, strict=True):
+    kinds: list[str] = []
+    for argument, part in zip(arguments, parts, strict=True):
+        item = _item_kind(argument)
         if item is None:
-            raise AnnotationError(f"Non-primitive element type {ast.unparse(argument)!r}")
-    kinds = tuple(str(item) for item in items)
-    return ValueType(kind, f"{kind}[{','.join(kinds)}]", kinds)
+            raise AnnotationError(f"Non-primitive {part} type {ast.unparse(argument)!r}")
+        kinds.append(item)
+    return ValueType(kind, f"{kind}[{','.join(kinds)}]", tuple(kinds))
 
 
 def _item_kind(node: ast.expr) -> str | None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from cachetools import TTLCache, cached
 
-from ..base.files import current_folder, is_folder, is_missing
+from ..base.files import current_folder
 from ..base.modules import SearchPath, module_path
 from ..guest.interpreter import choose_job_interpreters
 from ..guest.packages import module_path_of, project_interpreter
@@ -29,7 +29,8 @@ from .image import DEFAULT_IMAGE
 from .model import ComponentDoc, LinterMessage, Parameter, ValueType
 from .script_arguments import ScriptArgument, command_words
 from .script_source import ScriptSource, read_script_source
-from .values import parse_value, to_text
+from .source import existing_file
+from .values import Texts, parameters_by_name, parse_value, to_text
 
 SUFFIX = ".py"
 MODULE = "-m "
@@ -95,9 +96,7 @@ def _place(name: str) -> _Place:
             )
         return _Place(path, None, module)
     script = Path(name).expanduser()
-    path = script.absolute()
-    if is_folder(path) or is_missing(path):
-        raise ComponentNotFoundException(f"{name}: there is no file {path}")
+    path = existing_file(name)
     # Python and torchrun take a name that begins with a dash for an option.
     return _Place(path, f"./{script}" if str(script).startswith("-") else str(script), None)
 
@@ -105,15 +104,11 @@ def _place(name: str) -> _Place:
 def _module_file(module: str) -> Path | None:
     """Return the file that `python -m` runs for a module: of the current folder, else of the project's environment."""
     folder = current_folder()
-    here = SearchPath((str(folder),)) if folder else SearchPath(())
+    here = SearchPath((str(folder),) if folder else ())
     interpreter = project_interpreter()
-    for name in (f"{module}.__main__", module):
-        found = module_path(name, here)
-        if found is None and interpreter is not None:
-            found = module_path_of(interpreter, name)
-        if found is not None:
-            return found
-    return None
+    names = (f"{module}.__main__", module)
+    found = (module_path(name, here) or (module_path_of(interpreter, name) if interpreter else None) for name in names)
+    return next(filter(None, found), None)
 
 
 def read_python(name: str) -> tuple[Path, ScriptSource]:
@@ -164,7 +159,10 @@ def describe_python(name: str) -> ComponentDoc:
 def _parameters(arguments: Sequence[ScriptArgument]) -> Iterator[Parameter]:
     command = next((argument.name for argument in arguments if argument.style == "command"), "")
     for argument in arguments:
-        yield replace(argument.parameter, only_with=(command if argument.commands else "", argument.commands))
+        if argument.commands:
+            help = f"{argument.help} (only {', '.join(argument.commands)})".strip()
+            argument = replace(argument, help=help, only_with=(command, argument.commands))
+        yield argument
     for field in LAUNCH:
         other, values = field.only_with
         only_with = (_free(other, arguments) if other else "", values)
@@ -190,7 +188,7 @@ def _findings(path: Path, source: ScriptSource) -> Iterator[LinterMessage]:
         yield LinterMessage("script", words, 0, 0, "warning")
 
 
-def build_python(name: str, arguments: Mapping[str, str | Sequence[str]]) -> AppDef:
+def build_python(name: str, arguments: Texts) -> AppDef:
     """Return the AppDef that runs a script.
 
     Args:
@@ -202,9 +200,7 @@ def build_python(name: str, arguments: Mapping[str, str | Sequence[str]]) -> App
         TorchXTuiError: As for `read_python`.
     """
     _, source = read_python(name)
-    parameters = {parameter.name: parameter for parameter in _parameters(source.arguments)}
-    if unknown := [key for key in arguments if key not in parameters]:
-        raise ArgumentError(unknown[0], f"{name} has no such argument. Valid arguments: {', '.join(parameters)}")
+    parameters = parameters_by_name(name, _parameters(source.arguments), arguments)
     rest_name = _free(REST, source.arguments)
     rest = parse_value(parameters[rest_name], arguments[rest_name]) if rest_name in arguments else ()
     texts = {key: text if isinstance(text, str) else to_text(text) for key, text in arguments.items()}
@@ -240,14 +236,12 @@ def _run(name: str, words: Sequence[str], values: Mapping[str, Any]) -> AppDef:
     from . import dist, utils
 
     place = _place(name)
-    common = {key: values[key] for key in ("cpu", "gpu", "memMB", "h", "image")}
-    common |= {"script": place.script, "m": place.module, "name": _job_name(place)}
+    common = {key: values[key] for key in ("cpu", "gpu", "memMB", "image")}
+    common |= {"script": place.script, "m": place.module, "name": _job_name(place), "h": values["h"] or None}
     if values["h"]:
         from ..guest.resources import load_named_resources
 
         load_named_resources()
-    else:
-        common["h"] = None
     if values["launcher"] == TORCHRUN:
         return dist.torchrun(*words, **common, j=f"{values['nnodes']}x{values['nproc_per_node']}")
     return utils.python(*words, **common, num_replicas=values["num_replicas"])

@@ -164,29 +164,18 @@ def _get_field(role: str, field: str) -> Parameter:
 
 def _parse_field(role: str, field: str, text: str) -> Any:
     parameter = _get_field(role, field)
+    if field in _RESOURCE_NUMBERS and not text.strip():
+        return -1
     try:
-        parser = _PARSERS.get(field)
-        if parser is not None:
-            return parser(text)
-        if parameter.kind == "var_positional":
-            return list(parse_value(parameter, text))
-        if field in _RESOURCE_NUMBERS and not text.strip():
-            return -1
-        value = parse_value(parameter, text.strip())
-    except ArgumentError as error:
-        raise RoleOverrideError(role, field, error.reason) from error
-    except (MountError, AppDefError, UnknownResourceError) as error:
-        raise RoleOverrideError(role, field, str(error)) from error
+        value = _PARSERS[field](text) if field in _PARSERS else parse_value(parameter, text.strip())
+    except (ArgumentError, MountError, AppDefError, UnknownResourceError) as error:
+        raise RoleOverrideError(role, field, getattr(error, "reason", str(error))) from error
     minimum = _MINIMUMS.get(field)
     if minimum is not None and value < minimum:
         raise RoleOverrideError(role, field, f"use {minimum} or more, not {value}")
     if field == "entrypoint" and not value:
         raise RoleOverrideError(role, field, "use a program to run")
-    return RetryPolicy(value) if field == "retry_policy" else value
-
-
-def _parse_mounts(text: str) -> Any:
-    return parse_mounts([part for part in text.split(",") if part.strip()])
+    return value
 
 
 def _parse_resource(text: str) -> Resource | None:
@@ -196,10 +185,6 @@ def _parse_resource(text: str) -> Resource | None:
 
     load_named_resources()
     return get_named_resources(text.strip())
-
-
-def _parse_workspace(text: str) -> Workspace | None:
-    return Workspace.from_str(text.strip()) or None
 
 
 def _workspace_text(workspace: Workspace | None) -> str:
@@ -223,7 +208,9 @@ def _parses_to(text: str, workspace: Workspace) -> bool:
 
 
 _PARSERS: dict[str, Callable[[str], Any]] = {
-    "mounts": _parse_mounts,
+    "args": lambda text: [*parse_value(ROLE_FIELDS["args"], text)],
+    "mounts": lambda text: parse_mounts([part for part in text.split(",") if part.strip()]),
     "resource": _parse_resource,
-    "workspace": _parse_workspace,
+    "retry_policy": lambda text: RetryPolicy(parse_value(ROLE_FIELDS["retry_policy"], text.strip())),
+    "workspace": lambda text: Workspace.from_str(text.strip()) or None,
 }

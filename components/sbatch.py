@@ -6,16 +6,16 @@ Changes go to the command line of sbatch, which overrides the script's lines. Th
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..specs.batch_script import BatchScript
 from ..specs.errors import ArgumentError
 from ..specs.roles import AppDef
 from ..specs.sbatch_options import OPTIONS, SbatchOption
-from .model import REQUIRED, ComponentDoc, LinterMessage, Parameter, ValueType
-from .sbatch_script import REST, SbatchScript, read_script
-from .values import check_argument, parse_value, to_text
+from .model import REQUIRED, ComponentDoc, LinterMessage, Parameter, ParameterKind, ValueType
+from .sbatch_script import REST, SbatchScript, ScriptValue, read_script
+from .values import Texts, checked_value, parameters_by_name, to_text
 
 _SCHEDULER = "slurm"
 
@@ -38,7 +38,7 @@ def describe_batch_script(name: str) -> ComponentDoc:
     )
 
 
-def build_batch_script(name: str, arguments: Mapping[str, str | Sequence[str]]) -> AppDef:
+def build_batch_script(name: str, arguments: Texts) -> AppDef:
     """Return the AppDef that submits a script; only what differs from its own lines becomes an option.
 
     Args:
@@ -50,13 +50,8 @@ def build_batch_script(name: str, arguments: Mapping[str, str | Sequence[str]]) 
         TorchXTuiError: as for `read_script`.
     """
     script = read_script(name)
-    parameters = {parameter.name: parameter for parameter in _parameters(script)}
-    for key, text in arguments.items():
-        if key not in parameters:
-            raise ArgumentError(key, f"{name} has no such argument. Valid arguments: {', '.join(parameters)}")
-        if (parameters[key].kind != "var_positional") and (fault := check_argument(parameters[key], str(text))):
-            raise ArgumentError(key, fault)
-    values = {key: parse_value(parameters[key], text) for key, text in arguments.items()}
+    parameters = parameters_by_name(name, _parameters(script), arguments)
+    values = {key: checked_value(parameters[key], text) for key, text in arguments.items()}
     texts = {key: _option_text(OPTIONS[key], value) for key, value in values.items() if key in OPTIONS}
     changed = {key: text for key, text in texts.items() if text != script.options.get(key, "")}
     job_name = changed.get("job-name") or script.options.get("job-name") or script.path.name
@@ -72,15 +67,13 @@ def build_batch_script(name: str, arguments: Mapping[str, str | Sequence[str]]) 
 
 def _parameters(script: SbatchScript) -> Iterator[Parameter]:
     """Yield the parameters: arguments with names, options of the script, those that every form shows, the rest."""
-    for positional in script.positionals:
-        default: Any = REQUIRED if positional.default is None else positional.default
-        words = positional.message or f"The script's argument ${positional.number}"
-        yield Parameter(positional.name, "positional", ValueType("str", "str"), default, words)
-    for variable in script.variables:
-        is_missing = variable.default is None and variable.name not in os.environ
-        words = variable.message or f"The variable {variable.name} of the script's environment"
-        value: Any = REQUIRED if is_missing else variable.default or ""
-        yield Parameter(variable.name, "keyword_only", ValueType("str", "str"), value, words)
+    for number, value in enumerate(script.positionals, 1):
+        yield _value_parameter(value, "positional", f"The script's argument ${number}", value.default is None)
+    for value in script.variables:
+        is_missing = value.default is None and value.name not in os.environ
+        yield _value_parameter(
+            value, "keyword_only", f"The variable {value.name} of the script's environment", is_missing
+        )
     if not script.is_het:
         for key, value in script.options.items():
             yield _option_parameter(OPTIONS.get(key, SbatchOption(key)), value)
@@ -91,12 +84,17 @@ def _parameters(script: SbatchScript) -> Iterator[Parameter]:
     yield Parameter(REST, "var_positional", ValueType("str", "str"), (), words)
 
 
+def _value_parameter(value: ScriptValue, kind: ParameterKind, words: str, is_missing: bool) -> Parameter:
+    default = REQUIRED if is_missing else value.default or ""
+    return Parameter(value.name, kind, ValueType("str", "str"), default, value.message or words)
+
+
 def _option_parameter(option: SbatchOption, value: str | None) -> Parameter:
-    kind, name, default, choices = "str", "str", value, option.choices
+    kind, choices = "str", option.choices
     if option.kind == "flag":
-        kind = name = "bool"
+        kind = "bool"
     elif option.kind == "int" and (value is None or value.isdecimal()):
-        kind = name = "int"
+        kind = "int"
     elif option.kind == "text?":
         choices = ("yes", *choices) if choices else ()
     if choices and value and value not in choices:
@@ -105,8 +103,8 @@ def _option_parameter(option: SbatchOption, value: str | None) -> Parameter:
     return Parameter(
         option.name,
         "keyword_only",
-        ValueType(kind, name, optional=True, choices=(*choices, "") if choices else ()),
-        default,
+        ValueType(kind, kind, optional=True, choices=(*choices, "") if choices else ()),
+        value,
         option.help or "sbatch(1) explains it",
         option.kind if option.kind in ("time", "memory") else "",
     )
@@ -157,8 +155,8 @@ def _environment(script: SbatchScript, values: Mapping[str, Any]) -> dict[str, s
     for variable in script.variables:
         if variable.default is None and not values.get(variable.name) and not os.environ.get(variable.name):
             raise ArgumentError(variable.name, f"{script.path.name} needs a value for {variable.name}")
-    given = {variable.name: (variable.default, values.get(variable.name)) for variable in script.variables}
-    return {name: str(value) for name, (default, value) in given.items() if value and value != default}
+    changed = [one.name for one in script.variables if values.get(one.name) not in (None, "", one.default)]
+    return {name: str(values[name]) for name in changed}
 
 
 def _script_arguments(script: SbatchScript, values: Mapping[str, Any]) -> list[str]:
@@ -167,7 +165,7 @@ def _script_arguments(script: SbatchScript, values: Mapping[str, Any]) -> list[s
     Raises:
         ArgumentError: an argument without a default is missing.
     """
-    rest = [str(word) for word in values.get(REST, ())]
+    rest = [*values.get(REST, ())]
     given = [(positional, values.get(positional.name)) for positional in script.positionals]
     if not any(value is not None for _, value in given) and (rest or not given):
         # All arguments were given without names.

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from ..base.files import SOURCE, is_folder, is_missing, read_file
-from ..specs.errors import ComponentLoadError, ComponentNotFoundException
+from ..specs.errors import ComponentLoadError
 from ..specs.sbatch_options import DIRECTIVE, HET, OPTIONS, directive_lines, options_of, script_options
 from .shell_text import Read, ShellText
+from .source import existing_file, read_bytes
 
 SUFFIX = ".sbatch"
 """Files with this suffix are scripts; other files only if their name has a slash."""
@@ -59,31 +59,13 @@ def is_script(text: str) -> bool:
     return text.startswith("#!") and any(map(DIRECTIVE.match, text.splitlines()[:200]))
 
 
-@dataclass(frozen=True)
-class Positional:
-    """A positional argument that a script gives a name.
+class ScriptValue(NamedTuple):
+    """A positional argument or a variable of the environment that a script reads.
 
     Args:
-        number: its position, from 1.
-        name: the variable that it becomes, or ``arg1``.
+        name: the variable that it is, or becomes; ``arg1`` for an argument without one.
         default: its value if it is not given; None if it is required.
         message: the script's message if it is not given.
-    """
-
-    number: int
-    name: str
-    default: str | None
-    message: str = ""
-
-
-@dataclass(frozen=True)
-class Variable:
-    """A variable of the environment that a script reads.
-
-    Args:
-        name: its name.
-        default: the script's default; None if the variable must be set.
-        message: the script's message if it is not set.
     """
 
     name: str
@@ -119,36 +101,48 @@ class SbatchScript:
         return ShellText(self.text)
 
     @cached_property
-    def positionals(self) -> list[Positional]:
-        """The positional arguments that it uses by number; none if it loops over them."""
-        named: dict[int, Positional] = {}
-        most = 0
-        if any(
-            _MOVED.search(line) for number, line in enumerate(self.shell.code.split("\n"), 1) if number in self._own
-        ):
+    def _own_lines(self) -> dict[int, str]:
+        """The lines outside of functions, without comments and quotes, by their numbers."""
+        found, inside = {}, False
+        for number, line in enumerate(self.shell.code.split("\n"), 1):
+            if inside:
+                inside = not line.startswith("}")
+            elif _FUNCTION.match(line):
+                inside = "}" not in line
+            else:
+                found[number] = line
+        return found
+
+    def _is_own(self, position: int) -> bool:
+        return self.shell.line_of(position) in self._own_lines
+
+    @cached_property
+    def _reads(self) -> list[Read]:
+        """What it reads outside of functions."""
+        return [read for read in self.shell.reads if self._is_own(read.start)]
+
+    @cached_property
+    def positionals(self) -> list[ScriptValue]:
+        """The positional arguments that it uses by number, in order; none if it loops over them."""
+        if any(map(_MOVED.search, self._own_lines.values())):
             return []
-        for read in self.shell.reads:
-            if len(read.name) > 1 or not read.name.isdigit() or self.shell.line_of(read.start) not in self._own:
-                continue
-            number = int(read.name)
-            most = max(most, number)
-            is_needed = read.sign == "?"
-            # A default that the shell computes is shown as empty.
-            default = (read.text or "") if read.sign in ("-", "=") else None
-            message = (read.text or "") if is_needed else ""
+        numbered = [read for read in self._reads if len(read.name) == 1 and read.name.isdigit()]
+        named: dict[str, ScriptValue] = {}
+        for read in numbered:
             name, is_certain = self._name_of(read)
-            if name:
-                named.setdefault(number, Positional(number, name, default if is_certain or default else "", message))
-            elif is_needed:
-                named.setdefault(number, Positional(number, f"arg{number}", None, message))
+            if name or read.sign == "?":
+                value = _value_of(read, name or f"arg{read.name}")
+                if not is_certain:
+                    value = value._replace(default=value.default or "")
+                named.setdefault(read.name, value)
         taken: set[str] = {REST, *self.options, *(option.name for option in OPTIONS.values() if option.help)}
         made = []
-        for number in range(1, most + 1):
-            positional = named.get(number, Positional(number, f"arg{number}", ""))
-            if positional.name in taken:
-                positional = replace(positional, name=f"arg{number}")
-            taken.add(positional.name)
-            made.append(positional)
+        for number in range(1, max((int(read.name) for read in numbered), default=0) + 1):
+            value = named.get(str(number), ScriptValue(f"arg{number}", ""))
+            if value.name in taken:
+                value = value._replace(name=f"arg{number}")
+            taken.add(value.name)
+            made.append(value)
         return made
 
     def _name_of(self, read: Read) -> tuple[str, bool]:
@@ -161,46 +155,34 @@ class SbatchScript:
         return found["name"], not before[: found.start()].rstrip().endswith(("&&", "||"))
 
     @cached_property
-    def _own(self) -> frozenset[int]:
-        """The numbers of the lines outside of functions."""
-        return frozenset(_own_lines(self.shell.code))
-
-    @cached_property
-    def variables(self) -> list[Variable]:
+    def variables(self) -> list[ScriptValue]:
         """The variables of the environment that it reads with a default or a message."""
         taken = {REST, *self.options, *OPTIONS, *(positional.name for positional in self.positionals)}
         assigned_at = self._assignments()
-        found: dict[str, Variable] = {}
-        for read in self.shell.reads:
+        found: dict[str, ScriptValue] = {}
+        for read in self._reads:
             if (
                 read.sign
                 and not read.name[0].isdigit()
                 and read.name not in taken
-                and read.name not in found
                 and not SET_ELSEWHERE.fullmatch(read.name)
                 and read.start < assigned_at.get(read.name, len(self.text))
-                and self.shell.line_of(read.start) in self._own
             ):
-                # A default that the shell computes is shown as empty.
-                text = read.text or ""
-                is_needed = read.sign == "?"
-                found[read.name] = Variable(read.name, None if is_needed else text, text if is_needed else "")
+                found.setdefault(read.name, _value_of(read, read.name))
         return list(found.values())
 
     def _assignments(self) -> dict[str, int]:
         """Return the position of the first assignment of each variable, except `NAME=${NAME:-text}`."""
-        code = self.shell.code
         itself = {(read.start, read.name) for read in self.shell.reads}
-        found: dict[str, int] = {}
-        for line in _ASSIGNMENTS.finditer(code):
-            for assigned in _ASSIGNED.finditer(line[0]):
-                name, start = assigned["name"], line.start() + assigned.end()
-                if not {(start, name), (start + 1, name)} & itself:
-                    found.setdefault(name, start)
-        for looped in _LOOPED.finditer(code):
-            found.setdefault(looped["name"], looped.start())
-        own = ((name, start) for name, start in found.items() if self.shell.line_of(start) in self._own)
-        return dict(own)
+        assigned = [
+            (one["name"], line.start() + one.end())
+            for line in _ASSIGNMENTS.finditer(self.shell.code)
+            for one in _ASSIGNED.finditer(line[0])
+        ]
+        places = [(name, start) for name, start in assigned if not {(start, name), (start + 1, name)} & itself]
+        places += [(looped["name"], looped.start()) for looped in _LOOPED.finditer(self.shell.code)]
+        # The first one of a name is the last that is put in.
+        return dict(reversed([place for place in places if self._is_own(place[1])]))
 
     @property
     def comment(self) -> str:
@@ -222,13 +204,9 @@ def read_script(name: str) -> SbatchScript:
         ComponentNotFoundException: there is no such file.
         ComponentLoadError: it cannot be read, or is no script that sbatch takes.
     """
-    path = Path(name).expanduser().absolute()
-    if is_folder(path) or is_missing(path):
-        raise ComponentNotFoundException(f"{name}: there is no file {path}")
+    path = existing_file(name)
     try:
-        text = read_file(path, SOURCE).decode("utf-8-sig")
-    except OSError as error:
-        raise ComponentLoadError(str(path), None, error.strerror or str(error)) from error
+        text = read_bytes(path).decode("utf-8-sig")
     except ValueError as error:
         raise ComponentLoadError(str(path), None, "it is not UTF-8 text") from error
     if "\0" in text:
@@ -284,35 +262,27 @@ def lines_with_changes(text: str, changed: Mapping[str, str]) -> list[ScriptLine
         text: the script.
         changed: the texts of the changed options, arguments and variables, by name.
     """
-    lines, left, shell = text.splitlines(), dict(changed), ShellText(text)
+    shell = ShellText(text)
     directives = dict(directive_lines(text))
-    given: dict[int, list[str]] = {}
     # Of several lines with an option the last one counts.
-    for number, words in sorted(directives.items(), reverse=True):
-        for key in [key for key in options_of(words) if key in left]:
-            given.setdefault(number, []).append(f"{key}={left.pop(key)}")
-    for name in [name for name in left if name not in OPTIONS]:
-        value = left.pop(name)
+    places = {key: number for number, words in directives.items() for key in options_of(words)}
+    for name in changed.keys() - places.keys() - OPTIONS.keys():
         # A positional argument that the script gives no name is called after its number.
         word = name.removeprefix("arg") if name.removeprefix("arg").isdecimal() else name
         starts = [read.start for read in shell.reads if read.name == word]
         if assigned := re.search(rf"(?:^|(?<=[\s;])){re.escape(word)}=", shell.code, re.MULTILINE):
             starts.append(assigned.start())
-        place = shell.line_of(min(starts)) if starts else None
-        if place is not None:
-            given.setdefault(place, []).append(f"{name}={value}")
-    made = [ScriptLine(number, line, tuple(given.get(number, ()))) for number, line in enumerate(lines, 1)]
+        places[name] = shell.line_of(min(starts)) if starts else -1
+    given: dict[int, list[str]] = {}
+    for name, value in changed.items():
+        given.setdefault(places.get(name, 0), []).append(f"{name}={value}")
+    lines = enumerate(text.splitlines(), 1)
+    made = [ScriptLine(number, line, tuple(given.get(number, ()))) for number, line in lines]
     last = max(directives, default=1)
-    return [*made[:last], *(ScriptLine(0, "", (f"{name}={value}",)) for name, value in left.items()), *made[last:]]
+    return [*made[:last], *(ScriptLine(0, "", (added,)) for added in given.get(0, ())), *made[last:]]
 
 
-def _own_lines(code: str) -> Iterator[int]:
-    """Yield the numbers of the lines outside of functions."""
-    inside = False
-    for number, line in enumerate(code.split("\n"), 1):
-        if inside:
-            inside = not line.startswith("}")
-        elif _FUNCTION.match(line):
-            inside = "}" not in line
-        else:
-            yield number
+def _value_of(read: Read, name: str) -> ScriptValue:
+    """Return what is read, with its default or message; one that the shell computes is empty."""
+    text = read.text or ""
+    return ScriptValue(name, text) if read.sign in ("-", "=") else ScriptValue(name, None, text)

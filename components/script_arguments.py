@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ..specs.errors import ArgumentError
 from .model import PRIMITIVES, REQUIRED, Parameter, ValueType
-from .values import check_argument, parse_value, split_list, to_text
+from .values import checked_value, parse_value, split_list, to_text
 
 Style = Literal["option", "joined", "positional", "override", "command", "variable"]
 LONGEST_NAME = 100
@@ -19,58 +19,30 @@ _PLAIN_OVERRIDE = re.compile(r"[\[{'\"].*|[\w./\\+$%*@?|:-]+(?: +[\w./\\+$%*@?|:
 
 
 @dataclass(frozen=True)
-class ScriptArgument:
-    """One argument of a script.
+class ScriptArgument(Parameter):
+    """One argument of a script: a parameter, and how it is given to the script.
 
     Args:
-        name: Its name in forms, on our command line and in the journal.
-        style: How it is given: `--lr 1` (option), `--lr=1` (joined), `1` (positional), `lr=1` (override, of Hydra), the
-            name of a subcommand, or a variable of the environment.
-        type: Its type.
-        default: Its value if it is not given; `REQUIRED` if it must be, `Computed` if it is not known.
-        help: Its description.
+        style: `--lr 1` (option), `--lr=1` (joined), `1` (positional), `lr=1` (override, of Hydra), the name of a
+            subcommand, or a variable of the environment.
         flag: Its option.
-        arity: The words after its option: 0 for a flag, a number, or `*`.
         repeats: Whether the option is repeated for each item of a list, or for each unit of a count.
-        off: The option that sets a flag to False.
         booleans: The words for False and True, where it takes a word.
         commands: The subcommands that it belongs to; empty if it precedes them or there are none.
         needed_by: The subcommands that require it.
     """
 
-    name: str
-    style: Style
-    type: ValueType
-    default: Any = None
-    help: str = ""
+    style: Style = "option"
     flag: str = ""
-    arity: int | Literal["*"] = 1
     repeats: bool = False
-    off: str = ""
     booleans: tuple[str, str] = ("False", "True")
     commands: tuple[str, ...] = ()
     needed_by: tuple[str, ...] = ()
 
-    @property
-    def parameter(self) -> Parameter:
-        """Its parameter."""
-        is_positional = self.style in ("positional", "command")
-        return Parameter(
-            self.name,
-            "positional" if is_positional else "keyword_only",
-            self.type,
-            self.default,
-            f"{self.help} (only {', '.join(self.commands)})".strip() if self.commands else self.help,
-            part="variable" if self.style == "variable" else "",
-            # The shell takes what the script takes; a count is a number here.
-            arity=1 if self.repeats else self.arity,
-            off=self.off,
-        )
-
     def is_changed(self, text: str) -> bool:
         """Return whether a text differs from the default. Raises ArgumentError if it is no value of the type."""
         default = to_text(self.default)
-        return text != default and to_text(parse_value(self.parameter, text)) != default
+        return text != default and to_text(parse_value(self, text)) != default
 
     def words(self, text: str) -> list[str]:
         """Return the words of the script's command line that give it a value.
@@ -78,33 +50,24 @@ class ScriptArgument:
         Raises:
             ArgumentError: The text is no value of its type, or the script has no option for it.
         """
-        if fault := check_argument(self.parameter, text):
-            raise ArgumentError(self.name, fault)
-        if self.type.kind == "bool":
-            return self._words_of_bool(parse_value(self.parameter, text))
-        if self.repeats and self.type.kind == "int":
-            return [self.flag] * int(text)
-        if self.type.kind in ("list", "tuple"):
+        value, kind = checked_value(self, text), self.type.kind
+        if kind in ("list", "tuple"):
             items = split_list(text)
             if self.repeats:
                 return [word for item in items for word in self._option(item)]
             if self.style == "joined":
                 return [f"{self.flag}={','.join(items)}"]
             return [self.flag, *items] if self.flag else items
-        if not text and self.type.optional and self.type.kind != "str" and self.style != "override":
-            raise ArgumentError(self.name, "the script has no way to unset it: use a value")
-        return self._option(text)
-
-    def _words_of_bool(self, value: bool | None) -> list[str]:
-        if value is None:
-            raise ArgumentError(self.name, "the script has no way to unset it: use true or false")
-        if self.arity != 0:
-            return self._option(self.booleans[value])
-        if value:
-            return [self.flag]
-        if not self.off:
-            raise ArgumentError(self.name, f"no option of the script turns {self.flag} off")
-        return [self.off]
+        if value is None and self.style != "override":
+            choice = "true or false" if kind == "bool" else "a value"
+            raise ArgumentError(self.name, f"the script has no way to unset it: use {choice}")
+        if kind == "bool" and self.arity == 0:
+            if not value and not self.off:
+                raise ArgumentError(self.name, f"no option of the script turns {self.flag} off")
+            return [self.flag if value else self.off]
+        if self.repeats and kind == "int":
+            return [self.flag] * int(text)
+        return self._option(self.booleans[value] if kind == "bool" else text)
 
     def _option(self, text: str) -> list[str]:
         if self.style == "override":
@@ -163,7 +126,20 @@ def make_argument(
         flag = next((option for option in names if option.startswith("--")), names[0])
         made = replace(made, flags=tuple(option for option in names if option != f"--{name}"))
     made = replace(made, optional=optional or default is None)
-    return ScriptArgument(name, style, made, default, help, flag, arity, repeats, **more)
+    return ScriptArgument(
+        name,
+        "positional" if style in ("positional", "command") else "keyword_only",
+        made,
+        default,
+        help,
+        part="variable" if style == "variable" else "",
+        # The shell takes what the script takes; a count is a number here.
+        arity=1 if repeats else arity,
+        style=style,
+        flag=flag,
+        repeats=repeats,
+        **more,
+    )
 
 
 def is_name(text: str) -> bool:

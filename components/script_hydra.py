@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import reprlib
 from collections.abc import Iterator, Mapping
@@ -47,7 +48,7 @@ def read_hydra(call: Call, path: Path) -> tuple[list[ScriptArgument], list[str]]
     if not isinstance(name, str):
         return [], ["the configuration of Hydra, which has no config_name here"]
     reader = _Reader(path.parent / (folder if isinstance(folder, str) else ""))
-    reader.read("", name.removesuffix(".yaml"), "", "", 0)
+    reader.read("", name.removesuffix(".yaml"), "", "")
     return list(reader.arguments.values()), reader.notes
 
 
@@ -64,7 +65,7 @@ class _Reader:
         self.arguments: dict[str, ScriptArgument] = {}
         self.notes: list[str] = []
 
-    def read(self, group: str, option: str, package: str, chosen: str, depth: int) -> None:
+    def read(self, group: str, option: str, package: str, chosen: str) -> None:
         """Read a file: its config groups, the files that they choose, then its own keys, which win.
 
         Args:
@@ -72,14 +73,13 @@ class _Reader:
             option: The file's name, without its suffix.
             package: Where its keys are, with dots; empty for the top.
             chosen: The group and option that choose the file; empty for the first one.
-            depth: How many files include it.
         """
         name = f"{group}/{option}.yaml".lstrip("/")
         if ".." in Path(name).parts:
             self.notes.append(f"the configuration {name}, which is in another folder")
             return
         file = self._folder / name
-        if file in self._files or len(self._files) >= _MAX_FILES or depth > _MAX_DEPTH:
+        if file in self._files or len(self._files) >= _MAX_FILES:
             return
         self._files.add(file)
         try:
@@ -94,7 +94,7 @@ class _Reader:
             package = "" if header[1] == b"_global_" else header[1].decode()
         defaults = data.pop("defaults", ())
         for item in defaults if isinstance(defaults, list) else ():
-            self._include(group, item, package, chosen, depth)
+            self._include(group, item, package, chosen)
         for item in islice(self._keys(data, f"{package}." if package else "", 0, chosen), _MAX_KEYS):
             known = self.arguments.get(item.name, item)
             if known.default != item.default:
@@ -102,12 +102,12 @@ class _Reader:
                 item = replace(item, default=Computed(f"{to_text(known.default)} or {to_text(item.default)}"))
             self.arguments[item.name] = item
 
-    def _include(self, parent: str, item: Any, package: str, chosen: str, depth: int) -> None:
+    def _include(self, parent: str, item: Any, package: str, chosen: str) -> None:
         """Read an item of a list of defaults: `{group: option}`, or the name of a file."""
         if isinstance(item, str) and item != "_self_":
             path, _, at = _below(parent, item).partition("@")
             group, _, option = path.rpartition("/")
-            self.read(group, option, at or (package if group == parent else group.replace("/", ".")), chosen, depth + 1)
+            self.read(group, option, at or (package if group == parent else group.replace("/", ".")), chosen)
         group, option = next(iter(item.items())) if isinstance(item, dict) and item else ("", None)
         is_override = str(group).startswith("override ")
         group, _, at = str(group).rpartition(" ")[2].partition("@")
@@ -122,7 +122,7 @@ class _Reader:
         )
         if option and not is_override:
             own = "" if at == "_global_" else at.removeprefix("_global_.") or group.replace("/", ".")
-            self.read(group, option, own, f"{group}={option}", depth + 1)
+            self.read(group, option, own, f"{group}={option}")
 
     def _keys(self, data: Mapping[Any, Any], prefix: str, depth: int, chosen: str) -> Iterator[ScriptArgument]:
         for key, value in data.items():
@@ -147,4 +147,4 @@ class _Reader:
 
 def _below(parent: str, name: str) -> str:
     """Return the path of a group or file in the configuration's folder; a leading slash begins there."""
-    return name.lstrip("/") if name.startswith("/") else f"{parent}/{name}".strip("/")
+    return posixpath.join(parent, name).strip("/")

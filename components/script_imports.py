@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import time
 from collections.abc import Callable
@@ -10,7 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..base.files import read_file
-from .script_syntax import Definition, Syntax, TooSlowError, absolute_module
+from .script_syntax import Syntax, TooSlowError
+from .source import Definition
 
 FindModule = Callable[[str], Path | None]
 _MAX_BYTES = 500_000
@@ -67,20 +69,14 @@ class Imports:
         text = self._text(file) if file else b""
         if file is None or (is_own and not is_declaration and not _HAS_ARGUMENTS.search(text)):
             return None
-        if re.search(rb"^(?:class|(?:async +)?def) +%s\b" % re.escape(name.encode()), text, re.MULTILINE):
-            syntax = self._syntax(file, text, package_of(module, file))
-            node = syntax.definitions.get(name)
-            return Imported(syntax, node) if node else None
-        # A package exports what its modules define, often for type checkers alone.
-        export = re.search(
-            rb"^[ \t]*from +(\.*[\w.]*) +import +(?:\([^)]*?|[^\n(]*?)\b%s\b" % re.escape(name.encode()),
-            text,
-            re.MULTILINE,
-        )
-        if export is None:
+        if name.encode() not in text:
             return None
-        source = absolute_module(export[1].decode(), package_of(module, file))
-        return self._find(f"{source}.{name}", is_declaration, exports - 1) if source else None
+        syntax = self._syntax(file, text, package_of(module, file))
+        if node := syntax.definitions.get(name):
+            return Imported(syntax, node)
+        # A package exports what its modules define, often for type checkers alone.
+        source = syntax.path_of(ast.Name(name))
+        return self._find(source, is_declaration, exports - 1)
 
     def _text(self, file: Path) -> bytes:
         if file not in self._texts:

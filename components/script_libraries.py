@@ -16,7 +16,8 @@ from .docstrings import read_docstring
 from .model import REQUIRED, AnnotationError, Computed, ValueType, read_annotation
 from .script_arguments import ScriptArgument, make_argument
 from .script_imports import Imports
-from .script_syntax import Call, Definition, Function, Syntax, computed
+from .script_syntax import Call, Syntax, computed
+from .source import Definition, Function, arguments_of
 from .values import to_text
 
 Note = Callable[[ast.AST | None, str], object]
@@ -365,10 +366,9 @@ class LibraryReader:
 
 def _parameters(node: Function) -> Iterator[Field]:
     helps = read_docstring(ast.get_docstring(node)).parameters
-    arguments = [*node.args.posonlyargs, *node.args.args]
-    defaults = [*[None] * (len(arguments) - len(node.args.defaults)), *node.args.defaults, *node.args.kw_defaults]
-    for argument, default in zip([*arguments, *node.args.kwonlyargs], defaults, strict=True):
-        yield Field(argument.arg, argument.annotation, default, helps.get(argument.arg, ""), node)
+    for argument, default, kind in arguments_of(node):
+        if kind != "var_positional":
+            yield Field(argument.arg, argument.annotation, default, helps.get(argument.arg, ""), node)
 
 
 def _annotated_type(annotation: ast.expr | None, default: Any) -> ValueType:

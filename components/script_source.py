@@ -60,6 +60,25 @@ class ScriptSource:
     notes: list[tuple[int, str]] = field(default_factory=list)
     docstring: str = ""
 
+    def add(self, arguments: Iterable[ScriptArgument]) -> None:
+        """Add arguments whose names are not taken; note those that cannot be typed."""
+        taken = {argument.name for argument in self.arguments}
+        for argument in arguments:
+            if not is_name(argument.name) or not all(map(is_name, (flag.lstrip("-") for flag in argument.type.flags))):
+                self.note(None, f"the argument {argument.name[:LONGEST_NAME]!r}, whose name cannot be typed")
+            elif len(taken) >= _MAX_ARGUMENTS:
+                self.note(None, f"more than {_MAX_ARGUMENTS:,} arguments")
+                return
+            elif argument.name not in taken:
+                taken.add(argument.name)
+                self.arguments.append(argument)
+
+    def note(self, node: ast.AST | None, what: str) -> None:
+        """Note what cannot be read at a node."""
+        note = getattr(node, "lineno", 0), what[:_LONGEST_NOTE]
+        if note not in self.notes and len(self.notes) < _MAX_NOTES:
+            self.notes.append(note)
+
 
 def script_docstring(text: bytes) -> str | None:
     """Return the docstring of a script, empty without one; None for a Python file that is no script.
@@ -98,7 +117,7 @@ def read_script_text(text: bytes, path: Path, module: str = "", installed: FindM
     """Read the text of a script, as `read_script_source` reads its file."""
     found = ScriptSource()
     try:
-        _Reader(found, text, path, module, installed).read()
+        _read(found, text, path, module, installed)
     except TooSlowError:
         found.notes.append((0, "all of its arguments: it is too large"))
     except SyntaxError as error:
@@ -114,53 +133,30 @@ def read_script_text(text: bytes, path: Path, module: str = "", installed: FindM
     return found
 
 
-class _Reader:
-    """Reads one script into a `ScriptSource`."""
+def _read(found: ScriptSource, text: bytes, path: Path, module: str, installed: FindModule) -> None:
+    """Read the arguments of all libraries, then the variables of the environment."""
+    folder = SearchPath((str((current_folder() if module else None) or path.parent),))
+    imports = Imports(lambda name: module_path(name, folder), installed)
+    syntax = Syntax(text, path, time.thread_time() + _MAX_SECONDS, package_of(module, path))
+    found.docstring = ast.get_docstring(syntax.tree) or ""
+    read = LibraryReader(syntax, imports, found.note).read()
+    found.add(read.main)
+    if read.commands:
+        names = tuple(filter(is_name, read.commands))
+        default = REQUIRED if read.needs_command else None
+        help = "What the script does"
+        found.add([make_argument(read.command, "str", default, choices=names, style="command", help=help)])
+        found.add(_of_commands(read.commands))
+    if read.hydra is not None:
+        from .script_hydra import read_hydra
 
-    def __init__(self, found: ScriptSource, text: bytes, path: Path, module: str, installed: FindModule) -> None:
-        self._found, self._path = found, path
-        folder = SearchPath((str((current_folder() if module else None) or path.parent),))
-        self._imports = Imports(lambda name: module_path(name, folder), installed)
-        self._syntax = Syntax(text, path, time.thread_time() + _MAX_SECONDS, package_of(module, path))
-        found.docstring = ast.get_docstring(self._syntax.tree) or ""
-
-    def read(self) -> None:
-        """Read the arguments of all libraries, then the variables of the environment."""
-        found = LibraryReader(self._syntax, self._imports, self._note).read()
-        self._add(found.main)
-        if found.commands:
-            names = tuple(filter(is_name, found.commands))
-            default = REQUIRED if found.needs_command else None
-            help = "What the script does"
-            self._add([make_argument(found.command, "str", default, choices=names, style="command", help=help)])
-            self._add(_of_commands(found.commands))
-        if found.hydra is not None:
-            from .script_hydra import read_hydra
-
-            arguments, unread = read_hydra(found.hydra, self._path)
-            self._add(arguments)
-            for reason in unread:
-                self._note(None, reason)
-        if not self._found.arguments:
-            self._add(_constants(self._syntax))
-        self._add(item for item in found.variables if not _SET_BY_LAUNCHER.fullmatch(item.name))
-
-    def _add(self, arguments: Iterable[ScriptArgument]) -> None:
-        taken = {argument.name for argument in self._found.arguments}
-        for argument in arguments:
-            if not is_name(argument.name) or not all(map(is_name, (flag.lstrip("-") for flag in argument.type.flags))):
-                self._note(None, f"the argument {argument.name[:LONGEST_NAME]!r}, whose name cannot be typed")
-            elif len(taken) >= _MAX_ARGUMENTS:
-                self._note(None, f"more than {_MAX_ARGUMENTS:,} arguments")
-                return
-            elif argument.name not in taken:
-                taken.add(argument.name)
-                self._found.arguments.append(argument)
-
-    def _note(self, node: ast.AST | None, what: str) -> None:
-        note = getattr(node, "lineno", 0), what[:_LONGEST_NOTE]
-        if note not in self._found.notes and len(self._found.notes) < _MAX_NOTES:
-            self._found.notes.append(note)
+        arguments, unread = read_hydra(read.hydra, path)
+        found.add(arguments)
+        for reason in unread:
+            found.note(None, reason)
+    if not found.arguments:
+        found.add(_constants(syntax))
+    found.add(item for item in read.variables if not _SET_BY_LAUNCHER.fullmatch(item.name))
 
 
 def _of_commands(commands: Mapping[str, list[ScriptArgument]]) -> Iterable[ScriptArgument]:

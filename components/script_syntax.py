@@ -6,17 +6,18 @@ import ast
 import operator
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from contextlib import suppress
+from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
 
 from ..base.modules import parse_source
 from .model import Computed
+from .source import Definition, Function
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _MAX_TEXT, _MAX_NUMBER = 1_000, 10**15
-_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+_OPERATORS: dict[type, Any] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -95,7 +96,10 @@ class Syntax:
             elif isinstance(node, (ast.Import, ast.ImportFrom)):
                 module = ""
                 if isinstance(node, ast.ImportFrom):
-                    module = f"{absolute_module('.' * node.level + (node.module or ''), self._package)}."
+                    # One that leaves the package is not found.
+                    with suppress(ImportError):
+                        module = resolve_name("." * node.level + (node.module or ""), self._package)
+                    module += "."
                 self._imports |= {alias.asname or alias.name: f"{module}{alias.name}" for alias in node.names}
             elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
                 target = node.targets[0] if isinstance(node, ast.Assign) else node.target
@@ -128,10 +132,11 @@ class Syntax:
         if isinstance(node, ast.Constant):
             return node.value if is_plain(node.value) else UNKNOWN
         if isinstance(node, ast.Name):
-            if self._bound[node.id] == 1 and node.id in self._assigned and node.id not in self._values:
+            if node.id not in self._values:
                 self._values[node.id] = UNKNOWN
-                self._values[node.id] = self.value(self._assigned[node.id])
-            return self._values.get(node.id, UNKNOWN)
+                if (assigned := self.assigned(node)) is not node:
+                    self._values[node.id] = self.value(assigned)
+            return self._values[node.id]
         if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
             items = [self.value(item) for item in node.elts]
             return items if all(map(is_plain, items)) else UNKNOWN
@@ -147,18 +152,6 @@ class Syntax:
             if (numbers and sides[1]) or (texts and isinstance(node.op, ast.Add)):
                 return compute(*sides)
         return UNKNOWN
-
-
-def absolute_module(name: str, package: str) -> str:
-    """Return the absolute name of a module as `from ... import` has it; empty if it leaves the package."""
-    rest = name.lstrip(".")
-    level = len(name) - len(rest)
-    if not level:
-        return name
-    parts = package.split(".") if package else []
-    if level > len(parts):
-        return ""
-    return ".".join([*parts[: len(parts) - level + 1], *([rest] if rest else [])])
 
 
 def computed(node: ast.expr) -> Computed:
@@ -201,9 +194,9 @@ class Call:
         node = self.node_of(name, position)
         return None if node is None else self.syntax.value(node)
 
-    def default(self, name: str = "default", position: int | None = None, missing: Any = None) -> Any:
+    def default(self, name: str = "default", position: int | None = None) -> Any:
         """Return an argument as a default."""
-        return self.syntax.default(self.node_of(name, position), missing)
+        return self.syntax.default(self.node_of(name, position))
 
     def symbol(self, name: str) -> Any:
         """Return a constant, or the last part of a name: `store_true`, `int`, `REMAINDER`."""

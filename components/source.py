@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..base.files import SOURCE, read_file
+from ..base.files import SOURCE, is_folder, is_missing, read_file
 from ..base.modules import parse_source
-from ..specs.errors import ComponentLoadError
+from ..specs.errors import ComponentLoadError, ComponentNotFoundException
 from .docstrings import read_docstring
-from .model import REQUIRED, AnnotationError, Computed, Parameter, ParameterKind, ValueType, read_annotation
+from .model import REQUIRED, AnnotationError, Computed, Enums, Parameter, ParameterKind, ValueType, read_annotation
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = Function | ast.ClassDef
@@ -32,15 +33,10 @@ class SourceFile:
     path: Path
     tree: ast.Module
 
-    def definition(self, name: str) -> Definition | None:
-        """Return the function or class of a name at the file's top level, the last one if there are several."""
-        nodes = [node for node in self.definitions if node.name == name]
-        return nodes[-1] if nodes else None
-
     @cached_property
-    def definitions(self) -> list[Definition]:
-        """The functions and classes at the top level, also those inside `if`, `try`, `with` and loops."""
-        return [node for node in _top_level(self.tree) if isinstance(node, Definition)]
+    def definitions(self) -> dict[str, Definition]:
+        """The functions and classes at the top level by name, also those inside `if`, `try`, `with` and loops."""
+        return {node.name: node for node in _top_level(self.tree) if isinstance(node, Definition)}
 
     @property
     def components(self) -> list[Definition]:
@@ -50,34 +46,44 @@ class SourceFile:
     @property
     def all_components(self) -> list[Definition]:
         """`components`, and those whose name begins with an underscore."""
-        last = {node.name: node for node in self.definitions}
-        return [node for node in last.values() if returns_appdef(node)]
+        return list(filter(returns_appdef, self.definitions.values()))
 
     @cached_property
     def constants(self) -> dict[str, Any]:
         """The values of the names that are assigned literals."""
         values: dict[str, Any] = {}
         for node in _top_level(self.tree):
-            if isinstance(node, ast.Assign):
-                targets, value = node.targets, node.value
-            elif isinstance(node, ast.AnnAssign) and node.value is not None:
-                targets, value = [node.target], node.value
-            else:
-                continue
-            for target in targets:
-                if isinstance(target, ast.Name):
-                    values[target.id] = _literal(value, {})
+            if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    if isinstance(target, ast.Name):
+                        values[target.id] = _literal(node.value, {})
         return {name: value for name, value in values.items() if not isinstance(value, Computed)}
 
     @cached_property
-    def enums(self) -> dict[str, tuple[str, ...]]:
+    def enums(self) -> Enums:
         """The names of the members of each Enum class in the file."""
         enums: dict[str, tuple[str, ...]] = {}
-        for node in self.definitions:
+        for node in self.definitions.values():
             if isinstance(node, ast.ClassDef) and any(ast.unparse(base).endswith("Enum") for base in node.bases):
                 assigned = [line.targets[0] for line in node.body if isinstance(line, ast.Assign)]
                 enums[node.name] = tuple(target.id for target in assigned if isinstance(target, ast.Name))
         return enums
+
+
+def existing_file(name: str) -> Path:
+    """Return the absolute path of a file that a user named. Raises ComponentNotFoundException where there is none."""
+    path = Path(name).expanduser().absolute()
+    if is_folder(path) or is_missing(path):
+        raise ComponentNotFoundException(f"{name}: there is no file {path}")
+    return path
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a component's file. Raises ComponentLoadError where it cannot be read."""
+    try:
+        return read_file(path, SOURCE)
+    except OSError as error:
+        raise ComponentLoadError(str(path), None, error.strerror or str(error)) from error
 
 
 def read_source(path: Path) -> SourceFile:
@@ -86,11 +92,9 @@ def read_source(path: Path) -> SourceFile:
     Raises:
         ComponentLoadError: It cannot be read, or is not Python; the message has the line.
     """
+    text = read_bytes(path)
     try:
-        text = read_file(path, SOURCE)
         return SourceFile(path, parse_source(text, path))
-    except OSError as error:
-        raise ComponentLoadError(str(path), None, error.strerror or str(error)) from error
     except SyntaxError as error:
         raise ComponentLoadError(str(path), error.lineno, f"syntax error: {error.msg}") from error
     except ValueError as error:
@@ -132,25 +136,23 @@ def parameters_of(source: SourceFile, node: Definition) -> list[Parameter]:
         if initializer is None:
             return [replace(field, help=helps.get(field.name, "")) for field in _dataclass_fields(source, node)]
         helps = {**helps, **read_docstring(ast.get_docstring(initializer, clean=False)).parameters}
-        parameters = _signature(source, initializer)[1:]
+        arguments = [*arguments_of(initializer)][1:]
     else:
-        parameters = _signature(source, node)
-    return [replace(parameter, help=helps.get(parameter.name, "")) for parameter in parameters]
+        arguments = [*arguments_of(node)]
+    return [replace(_parameter(source, *one), help=helps.get(one[0].arg, "")) for one in arguments]
 
 
-def _signature(source: SourceFile, node: Function) -> list[Parameter]:
+def arguments_of(node: Function) -> Iterator[tuple[ast.arg, ast.expr | None, ParameterKind]]:
+    """Yield the arguments of a function with their defaults and kinds, except `**kwargs`."""
     arguments = node.args
     positional = [*arguments.posonlyargs, *arguments.args]
-    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
-    parameters = [
-        _parameter(source, argument, default, "positional_or_keyword")
-        for argument, default in zip(positional, [*defaults, *arguments.defaults], strict=True)
-    ]
+    missing: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
+    for argument, default in zip(positional, [*missing, *arguments.defaults], strict=True):
+        yield argument, default, "positional_or_keyword"
     if arguments.vararg:
-        parameters.append(_parameter(source, arguments.vararg, None, "var_positional"))
+        yield arguments.vararg, None, "var_positional"
     for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        parameters.append(_parameter(source, argument, default, "keyword_only"))
-    return parameters
+        yield argument, default, "keyword_only"
 
 
 def _parameter(source: SourceFile, argument: ast.arg, default: ast.expr | None, kind: ParameterKind) -> Parameter:
@@ -217,15 +219,12 @@ def _literal(node: ast.expr, constants: dict[str, Any]) -> Any:
         return Computed(ast.unparse(node))
 
 
-def _top_level(tree: ast.Module) -> list[ast.stmt]:
-    statements: list[ast.stmt] = []
-    waiting = list(tree.body)
+def _top_level(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Yield the statements outside of functions and classes, in order."""
+    waiting: list[ast.AST] = [*reversed(tree.body)]
     while waiting:
-        node = waiting.pop(0)
-        statements.append(node)
-        if isinstance(node, (ast.If, ast.Try, ast.With, ast.For, ast.While)):
-            inner = [*node.body, *getattr(node, "orelse", ())]
-            if isinstance(node, ast.Try):
-                inner += [line for handler in node.handlers for line in handler.body] + node.finalbody
-            waiting = inner + waiting
-    return statements
+        node = waiting.pop()
+        if isinstance(node, ast.stmt):
+            yield node
+        if not isinstance(node, (ast.expr, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            waiting += [*ast.iter_child_nodes(node)][::-1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -12,6 +12,8 @@ from ..specs.errors import ArgumentError
 from ..specs.run_options import parse_scalar, quote_if_needed, quoted, split_cfg, unquoted
 from .model import Computed, Parameter
 
+Texts = Mapping[str, str | Sequence[str]]
+"""The texts of arguments, by parameter."""
 # An item of a list. Quotes have a meaning only around a whole item that TorchX's lists cannot have.
 _LIST_ITEM = re.compile(
     r"""(?:\A|,)(?:\s*(?P<quoted>(['"])(?P<inside>(?:\\.|(?!\2).)*)\2)\s*(?=,|\Z)|(?P<plain>[^,]*))""", re.DOTALL
@@ -29,11 +31,27 @@ def check_argument(parameter: Parameter, text: str) -> str | None:
         text: As typed.
     """
     try:
-        value = parse_value(parameter, text)
-        _check_form(parameter, value)
+        checked_value(parameter, text)
     except ArgumentError as error:
         return error.reason
     return None
+
+
+def checked_value(parameter: Parameter, text: str | Sequence[str]) -> Any:
+    """Parse the text of a value as `parse_value` does, and check its syntax beyond its type. Raises ArgumentError."""
+    value = parse_value(parameter, text)
+    _check_form(parameter, value)
+    return value
+
+
+def parameters_by_name(name: str, parameters: Iterable[Parameter], arguments: Texts) -> dict[str, Parameter]:
+    """Return the parameters of a component by name. Raises ArgumentError for an argument that is none of them."""
+    known = {parameter.name: parameter for parameter in parameters}
+    for key in arguments:
+        if key not in known:
+            valid = ", ".join(known) or "it has none"
+            raise ArgumentError(key, f"{name} has no such argument. Valid arguments: {valid}")
+    return known
 
 
 def parse_value(parameter: Parameter, text: str | Sequence[str]) -> Any:
@@ -46,25 +64,35 @@ def parse_value(parameter: Parameter, text: str | Sequence[str]) -> Any:
     Raises:
         ArgumentError: It is not a value of the parameter's type, or not one of its choices.
     """
+    try:
+        return _parse(parameter, text)
+    except ValueError as error:
+        raise ArgumentError(parameter.name, str(error)) from error
+
+
+def _parse(parameter: Parameter, text: str | Sequence[str]) -> Any:
+    kind, items = parameter.type.kind, parameter.type.items
     if parameter.kind == "var_positional":
-        return tuple(_parse_one(parameter, parameter.type.kind, part) for part in _split_words(parameter, text))
+        return tuple(parse_scalar(kind, part) for part in (_split_words(text) if isinstance(text, str) else text))
     if not isinstance(text, str):
         text = to_text(text)
-    kind = parameter.type.kind
     if not text and parameter.optional and kind not in ("str", "other"):
         return None
     if parameter.choices and text not in parameter.choices:
-        raise ArgumentError(parameter.name, f"`{text}` is not valid. Use one of {', '.join(parameter.choices)}")
-    if kind in ("list", "tuple"):
-        return _parse_sequence(parameter, text)
+        raise ValueError(f"`{text}` is not valid. Use one of {', '.join(parameter.choices)}")
     if kind == "dict":
-        key_kind, value_kind = parameter.type.items
-        pairs = _parse_pairs(parameter, text)
-        return {
-            _parse_one(parameter, key_kind, key): _parse_one(parameter, value_kind, value)
-            for key, value in pairs.items()
-        }
-    return _parse_one(parameter, kind, text)
+        key_kind, value_kind = items
+        pairs = _split_pairs(text)
+        return {parse_scalar(key_kind, key): parse_scalar(value_kind, value) for key, value in pairs.items()}
+    if kind not in ("list", "tuple"):
+        return parse_scalar(kind, text)
+    parts = split_list(text)
+    if kind == "list" or not items or "..." in items:
+        items = (items[0] if items else "str",) * len(parts)
+    if len(parts) != len(items):
+        raise ValueError(f"`{text}` has {len(parts)} items. Use {len(items)}: {', '.join(items)}")
+    values = map(parse_scalar, items, parts)
+    return [*values] if kind == "list" else tuple(values)
 
 
 def to_text(value: Any) -> str:
@@ -94,40 +122,19 @@ def split_list(text: str) -> list[str]:
     return items
 
 
-def _split_words(parameter: Parameter, text: str | Sequence[str]) -> list[str]:
-    if not isinstance(text, str):
-        return list(text)
+def _split_words(text: str) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError as error:
-        raise ArgumentError(parameter.name, f"{error}: a quote has no partner") from error
+        raise ValueError(f"{error}: a quote has no partner") from error
 
 
-def _parse_one(parameter: Parameter, kind: str, text: str) -> Any:
-    try:
-        return parse_scalar(kind, text)
-    except ValueError as error:
-        raise ArgumentError(parameter.name, str(error)) from error
-
-
-def _parse_sequence(parameter: Parameter, text: str) -> Any:
-    kinds = parameter.type.items
-    parts = split_list(text)
-    if parameter.type.kind == "list":
-        return [_parse_one(parameter, kinds[0], part) for part in parts]
-    if not kinds or "..." in kinds:
-        return tuple(_parse_one(parameter, kinds[0] if kinds else "str", part) for part in parts)
-    if len(parts) != len(kinds):
-        raise ArgumentError(parameter.name, f"`{text}` has {len(parts)} items. Use {len(kinds)}: {', '.join(kinds)}")
-    return tuple(_parse_one(parameter, kind, part) for kind, part in zip(kinds, parts, strict=True))
-
-
-def _parse_pairs(parameter: Parameter, text: str) -> dict[str, str]:
+def _split_pairs(text: str) -> dict[str, str]:
     try:
         return split_cfg(text.strip())
     except ValueError as error:
         advice = "Use KEY=value,KEY2=value2, with quotes around a value that is empty or has `=` or `,`"
-        raise ArgumentError(parameter.name, f"{error}. {advice}") from error
+        raise ValueError(f"{error}. {advice}") from error
 
 
 def _check_form(parameter: Parameter, value: Any) -> None:

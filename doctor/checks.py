@@ -42,16 +42,19 @@ def diagnose(settings: Settings, runner: Runner, config_file: str | None) -> Ite
     from .machine_checks import folder_findings, program_findings, terminal_findings
     from .plugin_checks import interpreter_findings, plugin_findings
 
-    yield from _of("program", program_findings())
-    yield from _of("config.toml", config_findings(config_file))
-    yield from _of("profiles and .torchxconfig", launch_config_findings(settings, runner))
-    yield from _of("notify", notify_findings(settings.notify))
-    yield from _of("terminal", terminal_findings())
-    yield from _of("folders", folder_findings())
     at_logout = logout_findings()
-    yield from _of("logout", at_logout or [Finding("ok", "jobs on this machine continue after you log out")])
-    yield from _of("components", interpreter_findings())
-    yield from _of("plugins", plugin_findings(runner))
+    for subject, findings in (
+        ("program", program_findings()),
+        ("config.toml", config_findings(config_file)),
+        ("profiles and .torchxconfig", launch_config_findings(settings, runner)),
+        ("notify", notify_findings(settings.notify)),
+        ("terminal", terminal_findings()),
+        ("folders", folder_findings()),
+        ("logout", at_logout or [Finding("ok", "jobs on this machine continue after you log out")]),
+        ("components", interpreter_findings()),
+        ("plugins", plugin_findings(runner)),
+    ):
+        yield from _of(subject, findings)
     for name, findings in _backend_findings(runner):
         yield from _of(name, [finding for finding in findings if finding not in at_logout])
 

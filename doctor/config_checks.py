@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,11 +17,14 @@ from ..base.timeouts import LimitedCaller
 from ..settings.config import config_path, load_settings_lenient
 from ..settings.launch_defaults import LaunchDefaults, resolve
 from ..specs.handles import split_context
+from . import Findings
 
 if TYPE_CHECKING:
     from ..backends.runner import Runner
     from ..settings.config import NotifySettings, Profile, Settings
     from ..specs.run_options import runopts
+
+    Options = dict[str, runopts]
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +33,7 @@ _OPTIONS_TIMEOUT_S = 10.0
 _PREFIXES = ("component", "cli", "torchx", "tracker")
 
 
-def config_findings(named: str | None) -> Iterator[Finding]:
+def config_findings(named: str | None) -> Findings:
     """Check config.toml.
 
     Args:
@@ -53,16 +56,12 @@ def config_findings(named: str | None) -> Iterator[Finding]:
 _EXAMPLE = "config.example.toml of the project has every setting"
 
 
-def launch_config_findings(settings: Settings, runner: Runner) -> Iterator[Finding]:
+def launch_config_findings(settings: Settings, runner: Runner) -> Findings:
     """Check `.torchxconfig` and every profile; each mistake is reported once."""
-    seen: set[Finding] = set()
-    for finding in _launch_findings(settings, _run_options(runner)):
-        if finding not in seen:
-            seen.add(finding)
-            yield finding
+    yield from dict.fromkeys(_launch_findings(settings, _run_options(runner)))
 
 
-def _launch_findings(settings: Settings, options: dict[str, runopts]) -> Iterator[Finding]:
+def _launch_findings(settings: Settings, options: Options) -> Findings:
     try:
         paths = find_configs()
     except ConfigError as error:
@@ -84,13 +83,13 @@ def _launch_findings(settings: Settings, options: dict[str, runopts]) -> Iterato
         yield from _findings_of(LaunchDefaults.load(settings, name), options, schedulers)
 
 
-def _fitting(profile: Profile, options: dict[str, runopts]) -> list[str]:
+def _fitting(profile: Profile, options: Options) -> list[str]:
     """Return the schedulers that have all options of a profile that names no scheduler."""
     return [name for name, known in options.items() if all(known.canonical_key(key) for key in profile.runopts)]
 
 
-def _run_options(runner: Runner) -> dict[str, runopts]:
-    options: dict[str, runopts] = {}
+def _run_options(runner: Runner) -> Options:
+    options: Options = {}
     for name in runner.scheduler_names():
         registered, _ = split_context(name)
         if registered in options:
@@ -105,7 +104,7 @@ def _run_options(runner: Runner) -> dict[str, runopts]:
     return options
 
 
-def _file_findings(path: str, options: dict[str, runopts]) -> Iterator[Finding]:
+def _file_findings(path: str, options: Options) -> Findings:
     try:
         sections = read_config(path)
     except ConfigError as error:
@@ -117,7 +116,7 @@ def _file_findings(path: str, options: dict[str, runopts]) -> Iterator[Finding]:
             yield Finding("warning", f"{path}: [{section}] is not a scheduler; {nearest(section, options)}")
 
 
-def _findings_of(defaults: LaunchDefaults, options: dict[str, runopts], schedulers: Iterable[str]) -> Iterator[Finding]:
+def _findings_of(defaults: LaunchDefaults, options: Options, schedulers: Iterable[str]) -> Findings:
     """Yield the mistakes in launch defaults.
 
     Args:
@@ -137,14 +136,13 @@ def _findings_of(defaults: LaunchDefaults, options: dict[str, runopts], schedule
             found.append(resolve(defaults, component=component, doc=describe(component)))
         except TorchXTuiError as error:
             yield Finding("warning", f"defaults for {component}: {error}")
-    faults = [fault for resolved in found for fault in resolved.faults]
-    others = [problem for resolved in found for problem in resolved.others]
-    yield from (Finding("warning", problem) for problem in dict.fromkeys([*faults, *others]))
+    for resolved in found:
+        yield from (Finding("warning", problem) for problem in resolved.problems)
 
 
-def notify_findings(settings: NotifySettings) -> Iterator[Finding]:
+def notify_findings(settings: NotifySettings) -> Findings:
     """Check the channels of notifications."""
-    from ..notify.channels import channels, find_sendmail, variables
+    from ..notify.channels import channels, find_sendmail, used_variables
 
     names = [*channels(settings), *(["this terminal"] if settings.terminal else [])]
     if not names:
@@ -153,9 +151,7 @@ def notify_findings(settings: NotifySettings) -> Iterator[Finding]:
     yield Finding("ok", f"{', '.join(settings.events) or 'nothing'}: sent by {', '.join(names)}")
     if settings.command and shutil.which(settings.command[0]) is None:
         yield Finding("error", f"notify.command: the program {settings.command[0]} is not found", "give its full path")
-    for name in dict.fromkeys(
-        name for text in (settings.webhook, *settings.headers.values()) for name in variables(text)
-    ):
+    for name in used_variables(settings):
         if not os.environ.get(name):
             hint = "set it in the environment that jobs are launched from"
             yield Finding("error", f"notify.webhook: the variable {name} is not set", hint)

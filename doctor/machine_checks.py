@@ -8,12 +8,13 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from .. import __version__
 from ..backends.types import Finding
 from ..base.files import NoHomeError, cache_folder, path_exists, state_folder
+from . import Findings
 
 SMALLEST = (80, 24)
 # tmux waits this long for the rest of a key that begins with an escape.
@@ -23,12 +24,12 @@ _LITTLE_SPACE, _NO_SPACE = 1e9, 50e6
 _NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "afs", "9p", "fuse.ssh")
 
 
-def program_findings() -> Iterator[Finding]:
+def program_findings() -> Findings:
     """Yield the versions."""
     yield Finding("ok", f"torchx-tui {__version__}, Python {platform.python_version()} ({sys.executable})")
 
 
-def terminal_findings(environ: Mapping[str, str] | None = None) -> Iterator[Finding]:
+def terminal_findings(environ: Mapping[str, str] | None = None) -> Findings:
     """Yield what limits the dashboard in this terminal.
 
     Args:
@@ -57,7 +58,12 @@ def terminal_findings(environ: Mapping[str, str] | None = None) -> Iterator[Find
         yield Finding(
             "warning", f"the locale's encoding is {encoding}", "`export LC_ALL=C.UTF-8`, or start with --ascii"
         )
-    yield from _multiplexer(environ)
+    if environ.get("TMUX"):
+        yield from _tmux()
+    elif environ.get("TERM", "").startswith("screen"):
+        yield Finding("ok", "GNU screen passes copies (OSC 52) to the outer terminal")
+    elif environ.get("TERM", "dumb") != "dumb":
+        yield Finding("ok", "copies go to the terminal's clipboard (OSC 52), if the terminal allows it")
 
 
 def _colors(environ: Mapping[str, str]) -> Finding:
@@ -75,16 +81,7 @@ def _colors(environ: Mapping[str, str]) -> Finding:
     return Finding("ok", f"TERM is {term}: the terminal's own 16 colours")
 
 
-def _multiplexer(environ: Mapping[str, str]) -> Iterator[Finding]:
-    if environ.get("TMUX"):
-        yield from _tmux()
-    elif environ.get("TERM", "").startswith("screen"):
-        yield Finding("ok", "GNU screen passes copies (OSC 52) to the outer terminal")
-    elif environ.get("TERM", "dumb") != "dumb":
-        yield Finding("ok", "copies go to the terminal's clipboard (OSC 52), if the terminal allows it")
-
-
-def _tmux() -> Iterator[Finding]:
+def _tmux() -> Findings:
     settings = {name: _tmux_setting(name) for name in ("set-clipboard", "allow-passthrough", "escape-time")}
     if settings["set-clipboard"] == "off" and settings["allow-passthrough"] in ("off", ""):
         yield Finding("warning", "tmux does not pass copies (OSC 52) to the terminal", "`tmux set -g set-clipboard on`")
@@ -111,7 +108,7 @@ def _tmux_setting(name: str) -> str:
     return answer.stdout.strip()
 
 
-def folder_findings() -> Iterator[Finding]:
+def folder_findings() -> Findings:
     """Yield whether the state and cache folders can be written."""
     for what, folder, variable in (
         ("state", state_folder, "XDG_STATE_HOME"),
@@ -123,7 +120,7 @@ def folder_findings() -> Iterator[Finding]:
             yield Finding("error", f"{what}: {error}")
 
 
-def _folder(what: str, folder: Path, variable: str) -> Iterator[Finding]:
+def _folder(what: str, folder: Path, variable: str) -> Findings:
     existing = next((path for path in (folder, *folder.parents) if path_exists(path)), folder)
     advice = f"set {variable} to a folder elsewhere"
     try:
@@ -137,10 +134,9 @@ def _folder(what: str, folder: Path, variable: str) -> Iterator[Finding]:
     words = f"{what}: {folder}, {free / 1e9:.1f} GB free{f', on {kind}' if kind else ''}"
     if not writable:
         yield Finding("error", f"{what}: {existing} cannot be written", advice)
-    elif free < _NO_SPACE:
-        yield Finding("error", words, f"make room: `torchx-tui prune` removes finished jobs; or {advice}")
     elif free < _LITTLE_SPACE:
-        yield Finding("warning", words, f"make room: `torchx-tui prune` removes finished jobs; or {advice}")
+        level = "error" if free < _NO_SPACE else "warning"
+        yield Finding(level, words, f"make room: `torchx-tui prune` removes finished jobs; or {advice}")
     elif kind and what == "caches":
         yield Finding("warning", words, f"a network file system is slow for logs: {advice} on this machine")
     else:
@@ -156,10 +152,7 @@ def file_system(path: Path) -> str:
         partitions = psutil.disk_partitions(all=True)
     except OSError:
         return ""
-    depth, kind = 0, ""
-    for partition in partitions:
-        point = Path(partition.mountpoint)
-        # A later mount hides an earlier one on the same folder.
-        if (point == resolved or point in resolved.parents) and len(point.parts) >= depth:
-            depth, kind = len(point.parts), partition.fstype
+    # A later mount hides an earlier one on the same folder.
+    mounted = [one for one in reversed(partitions) if resolved.is_relative_to(one.mountpoint)]
+    kind = max(mounted, key=lambda one: len(one.mountpoint)).fstype if mounted else ""
     return kind if kind.startswith(_NETWORK_FILE_SYSTEMS) else ""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..backends.types import Finding
 from ..base.modules import plugin_sources_error
+from . import Findings
 
 if TYPE_CHECKING:
     from ..backends.runner import Runner
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _ADVICE = "fix, update or uninstall the package"
 
 
-def plugin_findings(runner: Runner) -> Iterator[Finding]:
+def plugin_findings(runner: Runner) -> Findings:
     """Yield each plugin with its group, and the faults of those that cannot be used.
 
     The checks of backends report schedulers that cannot be loaded.
@@ -30,7 +30,7 @@ def plugin_findings(runner: Runner) -> Iterator[Finding]:
         yield Finding("ok", "no other package adds schedulers, components or named resources")
 
 
-def interpreter_findings() -> Iterator[Finding]:
+def interpreter_findings() -> Findings:
     """Yield the interpreter of components in the current folder, and whether it has TorchX, without running it."""
     from ..guest.environment import Environment
     from ..guest.interpreter import OLDEST, choose_interpreter
@@ -53,7 +53,7 @@ def interpreter_findings() -> Iterator[Finding]:
     yield Finding("ok", f"files of this folder are run by {interpreter}: {python}, {names}")
 
 
-def _schedulers(runner: Runner) -> Iterator[Finding]:
+def _schedulers(runner: Runner) -> Findings:
     plugins, unreadable = runner.scheduler_plugins()
     for item in plugins:
         yield Finding("ok", f"scheduler {item.name}: {item.origin} (group {item.group})")
@@ -61,7 +61,7 @@ def _schedulers(runner: Runner) -> Iterator[Finding]:
         yield Finding("error", f"schedulers: {item.where}: {item.why}", _ADVICE)
 
 
-def _components() -> Iterator[Finding]:
+def _components() -> Findings:
     from ..components.finder import plugins
     from ..guest.packages import ENTRY_POINT_GROUP
 
@@ -75,7 +75,7 @@ def _components() -> Iterator[Finding]:
         yield Finding("error", f"components of {name} (group {ENTRY_POINT_GROUP}): {reason}", _ADVICE)
 
 
-def _named_resources() -> Iterator[Finding]:
+def _named_resources() -> Findings:
     from ..base.errors import describe_error
     from ..guest.resources import resources_from_guest
 

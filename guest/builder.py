@@ -16,11 +16,12 @@ import os
 import sys
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from ..base.errors import TorchXTuiError, describe_error
 from ..base.files import current_folder, modified_ns
+from ..base.validation import JsonObject
 from ..specs.errors import AppDefError, ArgumentError, ComponentLoadError
 from ..specs.serialize import decode_value
 from .framing import receive, send
@@ -40,19 +41,19 @@ def serve(channel: int, idle_s: float | None) -> None:
         send(channel, {"id": request["id"], **_CALLS[request["call"]](*request["arguments"])})
 
 
-def _make_resources() -> dict[str, Any]:
+def _make_resources() -> JsonObject:
     from .resources import make_resources
 
     return {"value": make_resources()}
 
 
-def _build(component: dict[str, Any], values: list[dict[str, Any]], timeout_s: float) -> dict[str, Any]:
-    answer: dict[str, Any] = {"loaded": False}
+def _build(component: JsonObject, given: JsonObject, timeout_s: float) -> JsonObject:
+    answer: JsonObject = {"loaded": False}
     try:
         faulthandler.dump_traceback_later(timeout_s, exit=True, file=2)  # type: ignore[arg-type]
         function = _load(component)
         answer["loaded"] = True
-        answer["app"] = plain_app(call_component(function, *_arguments(function, values)))
+        answer["app"] = plain_app(call_component(function, given["rest"], _keywords(function, given)))
     except BaseException as error:
         answer |= _describe(error, component["path"])
         if isinstance(error, MemoryError) and not isinstance(error, TorchXTuiError):
@@ -70,19 +71,11 @@ def _build(component: dict[str, Any], values: list[dict[str, Any]], timeout_s: f
 _CALLS = {"build": _build, "make_resources": _make_resources}
 
 
-def _arguments(function: Callable[..., Any], values: list[dict[str, Any]]) -> tuple[Sequence[Any], dict[str, Any]]:
-    """Decode the values; return those of `*args` and the others by name."""
+def _keywords(function: Callable[..., Any], given: JsonObject) -> JsonObject:
+    """Decode the values by name."""
     hints = _type_hints(function)
-    rest: Sequence[Any] = ()
-    keywords: dict[str, Any] = {}
-    for item in values:
-        value = decode_value(item["value"])
-        if item["rest"]:
-            rest = value
-        else:
-            name = item["name"]
-            keywords[name] = _of_own_class(name, hints.get(name), value) if item["text"] else value
-    return rest, keywords
+    keywords = {name: decode_value(value) for name, value in given["values"].items()}
+    return keywords | {name: _of_own_class(name, hints.get(name), keywords[name]) for name in given["texts"]}
 
 
 def _type_hints(function: Callable[..., Any]) -> dict[str, Any]:
@@ -115,7 +108,7 @@ def _of_own_class(name: str, kind: Any, value: Any) -> Any:
     return value
 
 
-def _describe(error: BaseException, path: str) -> dict[str, Any]:
+def _describe(error: BaseException, path: str) -> JsonObject:
     """Convert an error to plain data: its kind, file, line and reason."""
     import traceback
 
@@ -144,7 +137,7 @@ def _describe(error: BaseException, path: str) -> dict[str, Any]:
 _loaded: dict[str, types.ModuleType] = {}
 
 
-def _load(component: dict[str, Any]) -> Callable[..., Any]:
+def _load(component: JsonObject) -> Callable[..., Any]:
     """Return a component's function; run its module at the first call.
 
     `pool` starts a new process when a file changes, so no module is run twice.

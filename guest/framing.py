@@ -6,7 +6,8 @@ import json
 import os
 import select
 from collections.abc import Iterator
-from typing import Any
+
+from ..base.validation import JsonObject
 
 READ_BYTES = 1 << 16
 MAX_MESSAGE_BYTES = 32 << 20
@@ -14,7 +15,7 @@ STREAM_AHEAD = 2000
 """Lines of a stream that are sent before any was read."""
 
 
-def send(descriptor: int, message: dict[str, Any], timeout_s: float | None = None) -> None:
+def send(descriptor: int, message: JsonObject, timeout_s: float | None = None) -> None:
     """Send a message.
 
     Raises:
@@ -30,7 +31,7 @@ def send(descriptor: int, message: dict[str, Any], timeout_s: float | None = Non
         data = data[os.write(descriptor, data) :]
 
 
-def receive(descriptor: int, idle_s: float | None) -> Iterator[dict[str, Any]]:
+def receive(descriptor: int, idle_s: float | None) -> Iterator[JsonObject]:
     """Yield messages until the other end closes, or has sent none for `idle_s` seconds."""
     decoder = Decoder()
     poller = select.poll()
@@ -48,7 +49,7 @@ class Decoder:
     def __init__(self) -> None:
         self._rest = bytearray()
 
-    def feed(self, data: bytes) -> list[dict[str, Any]]:
+    def feed(self, data: bytes) -> list[JsonObject]:
         """Return the messages that are complete with these bytes. Raises ValueError for anything but JSON objects."""
         self._rest += data
         if len(self._rest) > MAX_MESSAGE_BYTES:
@@ -59,7 +60,7 @@ class Decoder:
         return [_decode(line) for line in lines]
 
 
-def _decode(line: bytearray) -> dict[str, Any]:
+def _decode(line: bytearray) -> JsonObject:
     try:
         message = json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -16,6 +16,8 @@ from .interpreter import Interpreter, choose_interpreter, own_interpreter
 from .settings import guest_settings
 
 ENTRY_POINT_GROUP = "torchx.components"
+Report = Callable[[str, str], object]
+"""Is called with an entry point or module that cannot be used, and the reason."""
 # Links in a damaged package may form a circle.
 _MAX_MODULES = 10_000
 
@@ -55,9 +57,7 @@ def project_interpreter() -> Interpreter | None:
     return None if chosen.path == own_interpreter().path else chosen
 
 
-def component_packages(
-    interpreter: Interpreter | None, failed: Callable[[str, str], object]
-) -> Iterator[ComponentPackage]:
+def component_packages(interpreter: Interpreter | None, failed: Report) -> Iterator[ComponentPackage]:
     """Yield the packages of an environment that register components.
 
     Args:

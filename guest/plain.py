@@ -7,17 +7,15 @@ import json
 import operator
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import fields
-from typing import Any
+from typing import Any, get_args
 
+from ..base.validation import JsonObject
 from ..specs.errors import AppDefError
-from ..specs.mounts import BindMount, DeviceMount, Mount, VolumeMount
-from ..specs.resources import Resource
-from ..specs.roles import AppDef, RetryPolicy, Role
+from ..specs.from_torchx import from_torchx
+from ..specs.mounts import Mount
+from ..specs.roles import AppDef, Role
 from ..specs.serialize import appdef_to_dict
-from ..specs.workspace import Workspace
 
-_MOUNT_TYPES: dict[str, type[Mount]] = {"BindMount": BindMount, "VolumeMount": VolumeMount, "DeviceMount": DeviceMount}
 _MAX_ROLES = 10_000
 # Characters of a field as JSON. Linux takes 128 KiB for an argument, and etcd 1.5 MiB for a request.
 _MAX_SIZE = 1_000_000
@@ -44,7 +42,7 @@ def call_component(function: Callable[..., Any], rest: Sequence[Any], keywords: 
     return made.build() if inspect.isclass(function) else made
 
 
-def plain_app(app: Any) -> dict[str, Any]:
+def plain_app(app: Any) -> JsonObject:
     """Convert a component's AppDef to the plain data of `specs.serialize`.
 
     Overrides are resolved. Integers and paths of other classes, such as numpy's, become `int` and `str`.
@@ -55,11 +53,12 @@ def plain_app(app: Any) -> dict[str, Any]:
     Raises:
         AppDefError: It is no AppDef, or a field cannot be converted; the message names the field.
     """
-    if not isinstance(app, AppDef):
-        app = _to_own_appdef(app)
-    app.name = _plain(app.name, "name")
-    _check_roles(app.roles)
-    data = appdef_to_dict(app)
+    made = from_torchx(app)
+    if not isinstance(made, AppDef):
+        raise AppDefError(f"a component returns AppDef, this one returned {type(app).__name__}")
+    made.name = _plain(made.name, "name")
+    _check_roles(made.roles)
+    data = appdef_to_dict(made)
     for name in data.keys() - {"roles"}:
         data[name] = _plain(data[name], name)
     for role in data["roles"]:
@@ -80,7 +79,7 @@ def _check_roles(roles: Any) -> None:
                 f"role {role.name}: it has a pre_proc of its own, which cannot leave the component's process"
             )
         for mount in role.mounts:
-            if type(mount) not in _MOUNT_TYPES.values():
+            if type(mount) not in get_args(Mount):
                 raise AppDefError(f"role {role.name}: a mount of the kind {type(mount).__name__} is not known")
 
 
@@ -101,34 +100,3 @@ def _convert(value: Any) -> Any:
         return operator.index(value)
     except TypeError:
         raise TypeError(f"a {type(value).__name__} cannot be used there") from None
-
-
-def _to_own_appdef(app: Any) -> AppDef:
-    if type(app).__name__ != "AppDef" or not hasattr(app, "roles"):
-        raise AppDefError(f"a component returns AppDef, this one returned {type(app).__name__}")
-    return AppDef(name=app.name, roles=[_to_own_role(role) for role in app.roles], metadata=dict(app.metadata))
-
-
-def _to_own_role(foreign: Any) -> Role:
-    workspace = getattr(foreign, "workspace", None)
-    return _copy_fields(
-        Role,
-        foreign,
-        retry_policy=RetryPolicy(getattr(foreign.retry_policy, "value", foreign.retry_policy)),
-        resource=_copy_fields(Resource, foreign.resource),
-        mounts=[_to_own_mount(mount) for mount in getattr(foreign, "mounts", [])],
-        workspace=None if workspace is None else Workspace(dict(getattr(workspace, "projects", {}))),
-        overrides={},
-    )
-
-
-def _to_own_mount(foreign: Any) -> Mount:
-    kind = _MOUNT_TYPES.get(type(foreign).__name__)
-    if kind is None:
-        raise AppDefError(f"a mount of the kind {type(foreign).__name__} is not known")
-    return _copy_fields(kind, foreign)
-
-
-def _copy_fields(kind: Any, foreign: Any, **converted: Any) -> Any:
-    names = [field.name for field in fields(kind) if hasattr(foreign, field.name)]
-    return kind(**{name: getattr(foreign, name) for name in names} | converted)

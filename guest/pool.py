@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable
 from typing import Any
 
 from ..base.files import current_folder, modified_ns
+from ..base.validation import JsonObject
 from .interpreter import Interpreter
 from .settings import guest_settings
-from .worker import TICK_S, RemoteError, Worker, WorkerError, WorkerTimeoutError
+from .worker import TICK_S, RemoteError, Tick, Worker, WorkerError, WorkerTimeoutError
 
 BUILDER = "torchx_tui.guest.builder"
 _MAX_WORKERS = 4
@@ -30,9 +30,9 @@ class WorkerPool:
     def build(
         self,
         interpreter: Interpreter,
-        component: dict[str, Any],
-        values: list[dict[str, Any]],
-        tick: Callable[[], object],
+        component: JsonObject,
+        given: JsonObject,
+        tick: Tick,
     ) -> Any:
         """Build a component's AppDef; return it as plain data. Cancels and raises as `Worker.call` does."""
         key = (interpreter.path, component["root"])
@@ -47,7 +47,7 @@ class WorkerPool:
         while not slot.lock.acquire(timeout=TICK_S):
             tick()
         try:
-            return slot.build(interpreter, component, values, tick)
+            return slot.build(interpreter, component, given, tick)
         finally:
             slot.lock.release()
 
@@ -73,15 +73,15 @@ class _Slot:
     def build(
         self,
         interpreter: Interpreter,
-        component: dict[str, Any],
-        values: list[dict[str, Any]],
-        tick: Callable[[], object],
+        component: JsonObject,
+        given: JsonObject,
+        tick: Tick,
     ) -> Any:
         limit = guest_settings().timeout_s
         worker = self._current(interpreter, tick)
-        answer: dict[str, Any] = {}
+        answer: JsonObject = {}
         try:
-            answer = worker.call("build", [component, values, limit], limit + _STOP_TIMEOUT_S, tick)
+            answer = worker.call("build", [component, given, limit], limit + _STOP_TIMEOUT_S, tick)
             return answer["app"]
         except RemoteError as raised:
             answer = raised.error
@@ -101,7 +101,7 @@ class _Slot:
                 # A module that failed half-way is imported again, from files that may be mended by then.
                 worker.close()
 
-    def _current(self, interpreter: Interpreter, tick: Callable[[], object]) -> Worker:
+    def _current(self, interpreter: Interpreter, tick: Tick) -> Worker:
         """Return a worker that was started with today's environment and folder, and has imported today's files."""
         world = dict(os.environ), current_folder()
         is_current = self._world == world and all(modified_ns(path) == time for path, time in self._files.items())

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import closing
-from typing import Any
 
 from ..base.errors import describe_error
+from ..base.validation import JsonObject
 from ..specs.errors import AppDefError, UnknownResourceError
 from ..specs.resource_names import (
     RegisteredResource,
     has_registered_resources,
     named_resources,
-    own_resource,
     registered_resources,
 )
 from ..specs.resources import Resource
@@ -59,7 +58,7 @@ def load_named_resources() -> None:
     named_resources.load(resources_from_guest)
 
 
-def _maker(item: dict[str, Any]) -> Callable[[], Resource]:
+def _maker(item: JsonObject) -> Callable[[], Resource]:
     def make() -> Resource:
         if "error" in item:
             raise UnknownResourceError(str(item["error"]))
@@ -71,14 +70,14 @@ def _maker(item: dict[str, Any]) -> Callable[[], Resource]:
     return make
 
 
-def make_resources() -> dict[str, Any]:
+def make_resources() -> JsonObject:
     """Make all named resources of others; each is the role of an app, as plain data."""
     problems: list[list[str]] = []
-    resources: list[dict[str, Any]] = []
+    resources: list[JsonObject] = []
     for item in registered_resources(lambda module, reason: problems.append([module, reason])):
-        made: dict[str, Any] = {"name": item.name, "group": item.group, "origin": item.origin}
+        made: JsonObject = {"name": item.name, "group": item.group, "origin": item.origin}
         try:
-            role = Role(item.name, "", resource=own_resource(item.make()))
+            role = Role(item.name, "", resource=item.make())
             made["app"] = json.loads(json.dumps(appdef_to_dict(AppDef(item.name, [role]))))
         except BaseException as error:  # SystemExit too
             made["error"] = describe_error(error)

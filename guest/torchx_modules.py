@@ -9,50 +9,56 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 # For each module of TorchX the modules of torchx_tui that have its names; the first one wins.
-_HOMES: dict[str, tuple[str, ...]] = {
-    "torchx": (),
-    "torchx.components": (),
-    "torchx.components.component_test_base": ("components.component_test",),
-    "torchx.components.dist": ("components.dist",),
-    "torchx.components.structured_arg": ("components.structured_arg",),
-    "torchx.components.utils": ("components.utils",),
-    "torchx.runner": ("backends.torchx_names", "backends.runner"),
-    "torchx.runner.api": ("backends.torchx_names", "backends.runner", "backends.api"),
-    "torchx.runner.config": ("backends.torchxconfig",),
-    "torchx.schedulers": ("backends.registry", "backends.api"),
-    "torchx.schedulers.api": ("backends.api",),
-    "torchx.schedulers.docker_scheduler": ("backends.docker.scheduler",),
-    "torchx.schedulers.ids": ("specs",),
-    "torchx.schedulers.kubernetes_scheduler": ("backends.kubernetes.scheduler",),
-    "torchx.schedulers.local_scheduler": ("backends.local.scheduler",),
-    "torchx.schedulers.slurm_scheduler": ("backends.slurm.scheduler",),
-    "torchx.specs": ("specs",),
-    "torchx.specs.api": ("specs",),
-    "torchx.specs.builders": ("specs",),
-    "torchx.specs.file_linter": ("components.lint", "components.model"),
-    "torchx.specs.finder": ("specs", "components.finder"),
-    "torchx.specs.named_resources_aws": ("specs.named_resources_aws",),
-    "torchx.specs.named_resources_generic": ("specs.named_resources_generic",),
-    "torchx.specs.serialize": ("specs.serialize",),
-    "torchx.version": (),
-    "torchx.workspace": ("backends.workspace", "backends.workspace.mixin", "specs"),
-    "torchx.workspace.api": ("backends.workspace", "backends.workspace.mixin", "specs"),
-    "torchx.workspace.dir_workspace": ("backends.workspace.mixin",),
-    "torchx.workspace.docker_workspace": ("backends.workspace.docker_workspace",),
-}
-# Names that differ in torchx_tui.
+_HOMES_TABLE = """
+torchx
+torchx.components
+torchx.components.component_test_base  components.component_test
+torchx.components.dist                 components.dist
+torchx.components.structured_arg       components.structured_arg
+torchx.components.utils                components.utils
+torchx.runner                          backends.torchx_names backends.runner
+torchx.runner.api                      backends.torchx_names backends.runner backends.api
+torchx.runner.config                   backends.torchxconfig
+torchx.schedulers                      backends.registry backends.api
+torchx.schedulers.api                  backends.api
+torchx.schedulers.docker_scheduler     backends.docker.scheduler
+torchx.schedulers.ids                  specs
+torchx.schedulers.kubernetes_scheduler backends.kubernetes.scheduler
+torchx.schedulers.local_scheduler      backends.local.scheduler
+torchx.schedulers.slurm_scheduler      backends.slurm.scheduler
+torchx.specs                           specs
+torchx.specs.api                       specs
+torchx.specs.builders                  specs
+torchx.specs.file_linter               components.lint components.model
+torchx.specs.finder                    specs components.finder
+torchx.specs.named_resources_aws       specs.named_resources_aws
+torchx.specs.named_resources_generic   specs.named_resources_generic
+torchx.specs.serialize                 specs.serialize
+torchx.version
+torchx.workspace                       backends.workspace backends.workspace.mixin specs
+torchx.workspace.api                   backends.workspace backends.workspace.mixin specs
+torchx.workspace.dir_workspace         backends.workspace.mixin
+torchx.workspace.docker_workspace      backends.workspace.docker_workspace
+"""
+_HOMES = {name: homes for name, *homes in map(str.split, _HOMES_TABLE.strip().splitlines())}
+# Names that differ in torchx_tui: the module and name of TorchX, then those here.
+_RENAMED_TABLE = """
+torchx                                 IMAGE              components.image              DEFAULT_IMAGE
+torchx                                 __version__        components.image              TORCHX_VERSION
+torchx.version                         TORCHX_IMAGE       components.image              DEFAULT_IMAGE
+torchx.version                         __version__        components.image              TORCHX_VERSION
+torchx.components.dist                 _TORCH_DEBUG_FLAGS components.dist               DEBUG_FLAGS
+torchx.schedulers.docker_scheduler     Opts               backends.docker.scheduler     DockerOpts
+torchx.schedulers.kubernetes_scheduler Opts               backends.kubernetes.scheduler KubernetesOpts
+torchx.schedulers.local_scheduler      Opts               backends.local.request        LocalOpts
+torchx.schedulers.docker_scheduler     LABEL_VERSION      backends.docker.labels        VERSION
+torchx.schedulers.docker_scheduler     LABEL_APP_ID       backends.docker.labels        APP_ID
+torchx.schedulers.docker_scheduler     LABEL_ROLE_NAME    backends.docker.labels        ROLE_NAME
+torchx.schedulers.docker_scheduler     LABEL_REPLICA_ID   backends.docker.labels        REPLICA_ID
+"""
 _RENAMED = {
-    ("torchx", "IMAGE"): ("components.image", "DEFAULT_IMAGE"),
-    ("torchx", "__version__"): ("components.image", "TORCHX_VERSION"),
-    ("torchx.version", "TORCHX_IMAGE"): ("components.image", "DEFAULT_IMAGE"),
-    ("torchx.version", "__version__"): ("components.image", "TORCHX_VERSION"),
-    ("torchx.components.dist", "_TORCH_DEBUG_FLAGS"): ("components.dist", "DEBUG_FLAGS"),
-    ("torchx.schedulers.docker_scheduler", "Opts"): ("backends.docker.scheduler", "DockerOpts"),
-    ("torchx.schedulers.kubernetes_scheduler", "Opts"): ("backends.kubernetes.scheduler", "KubernetesOpts"),
-    ("torchx.schedulers.local_scheduler", "Opts"): ("backends.local.request", "LocalOpts"),
+    (module, name): (home, own) for module, name, home, own in map(str.split, _RENAMED_TABLE.strip().splitlines())
 }
-for _label in ("VERSION", "APP_ID", "ROLE_NAME", "REPLICA_ID"):
-    _RENAMED["torchx.schedulers.docker_scheduler", f"LABEL_{_label}"] = ("backends.docker.labels", _label)
 NOT_INSTALLED = "It is part of TorchX, which is not installed for"
 
 

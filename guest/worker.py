@@ -13,6 +13,7 @@ import itertools
 import json
 import logging
 import os
+import queue
 import select
 import signal
 import socket
@@ -23,9 +24,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..base.errors import TorchXTuiError
+from ..base.validation import JsonObject
 from . import framing
 from .interpreter import OLDEST, Interpreter
 
@@ -33,12 +35,15 @@ _log = logging.getLogger(__name__)
 _ROOT = Path(__file__).resolve().parents[1]
 # Libraries that the package needs, passed on to interpreters that lack them.
 _LIBRARIES = ("yaml", "docstring_parser", "cachetools")
+Tick = Callable[[], object]
+"""Is called while a caller waits for an answer; cancels the call by raising."""
 TICK_S = 0.1
 """How often a caller is asked whether it still wants the answer."""
 START_TIMEOUT_S = 20.0
 # How long a process may take to end by itself before it is killed.
 _END_TIMEOUT_S = 2.0
 _MAX_OUTPUT_BYTES = 20_000
+_NO_ANSWER = object()
 
 
 class WorkerError(TorchXTuiError):
@@ -69,7 +74,7 @@ class RemoteError(Exception):
         output: The end of what it printed during the call.
     """
 
-    def __init__(self, error: dict[str, Any], output: str) -> None:
+    def __init__(self, error: JsonObject, output: str) -> None:
         super().__init__(error)
         self.error = error
         self.output = output
@@ -102,13 +107,13 @@ class Worker:
         adopt: bool = True,
         memory_gigabytes: float = 0.0,
         idle_s: float | None = None,
-        tick: Callable[[], object] = lambda: None,
+        tick: Tick = lambda: None,
     ) -> None:
         if fault := interpreter.fault():
             raise WorkerError(fault)
         self._name = name
-        # Guards all below, and wakes the threads that wait for an answer.
-        self.changed = threading.Condition()
+        # Guards all below.
+        self._lock = threading.RLock()
         # A stream that the garbage collector closes writes as well, in a thread that may be writing.
         self._writing = threading.RLock()
         self._numbers = itertools.count()
@@ -153,9 +158,7 @@ class Worker:
         """Whether it answers further calls."""
         return not self._ended and not self._is_retired
 
-    def call(
-        self, name: str, arguments: Sequence[Any], timeout_s: float, tick: Callable[[], object] = lambda: None
-    ) -> Any:
+    def call(self, name: str, arguments: Sequence[Any], timeout_s: float, tick: Tick = lambda: None) -> Any:
         """Call a function; return its value.
 
         A worker whose call times out or is cancelled ends, as soon as its other calls have returned.
@@ -181,29 +184,30 @@ class Worker:
 
     def retire(self) -> None:
         """Answer no further calls, and end when those in progress have returned."""
-        with self.changed:
+        with self._lock:
             self._is_retired = True
             if all(call.is_stream for call in self._calls.values()):
                 self.close()
 
     def close(self) -> None:
         """End the process at once, without waiting for its end."""
-        with self.changed, suppress(OSError):
+        with self._lock, suppress(OSError):
             self._ended = self._ended or "its process was ended"
             # Seen by the first process, and by the reading thread.
             self._life.shutdown(socket.SHUT_RDWR)
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: JsonObject) -> None:
         """Send a message; one to a process that has ended is lost."""
         with self._writing, suppress(ConnectionError):
             if not self._ended:
                 framing.send(self._channel.fileno(), message, START_TIMEOUT_S)
 
-    def _begin(self, request: dict[str, Any] | None = None) -> _Call:
-        with self.changed:
+    def _begin(self, request: JsonObject | None = None) -> _Call:
+        with self._lock:
             if self._ended:
                 raise WorkerError(self._ended)
-            call = _Call(next(self._numbers), self._printed_bytes, is_stream="stream" in (request or ()))
+            is_stream = "stream" in (request or ())
+            call = _Call(next(self._numbers), self._printed_bytes, is_stream, queue.SimpleQueue())
             self._calls[call.number] = call
         if request is not None:
             try:
@@ -213,25 +217,26 @@ class Worker:
                 raise WorkerTimeoutError(str(error)) from error
         return call
 
-    def _wait(self, call: _Call, timeout_s: float, tick: Callable[[], object] = lambda: None, late: str = "") -> Any:
+    def _wait(self, call: _Call, timeout_s: float, tick: Tick = lambda: None, late: str = "") -> Any:
         deadline = time.monotonic() + timeout_s
+        answer: Any = _NO_ANSWER
         try:
-            while not call.is_answered and not call.is_begun:
+            while answer is _NO_ANSWER:
                 tick()
-                with self.changed:
-                    is_late = time.monotonic() >= deadline
-                    if not self.changed.wait_for(lambda: call.is_answered or call.is_begun, TICK_S) and is_late:
-                        output = self._output_since(call)
-                        raise WorkerTimeoutError(late or f"no answer within {timeout_s:g} s", output)
+                is_late = time.monotonic() >= deadline
+                with suppress(queue.Empty):
+                    answer = call.answers.get(timeout=TICK_S)
+                if answer is _NO_ANSWER and is_late:
+                    raise WorkerTimeoutError(late or f"no answer within {timeout_s:g} s", self._output_since(call))
         except BaseException:
             self._abandon(call)
             raise
-        if call.error is not None and not call.is_begun:
-            raise call.error
-        return call.value
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     def _abandon(self, call: _Call) -> None:
-        with self.changed:
+        with self._lock:
             self._calls.pop(call.number, None)
         self.retire()
 
@@ -265,28 +270,26 @@ class Worker:
             reason = "its answers cannot be read"
         self._finish(reason)
 
-    def _take(self, message: dict[str, Any]) -> None:
-        with self.changed:
+    def _take(self, message: JsonObject) -> None:
+        with self._lock:
             call = self._calls.get(message["id"])
             if call is None:
                 return
             if "lines" in message:
-                call.is_begun = True
-                call.lines.extend(map(str, message["lines"]))
-            else:
-                del self._calls[call.number]
-                output, error = self._output_since(call), message.get("error")
-                for noted in (output, error and error.get("traceback")):
-                    if noted:
-                        _log.info("%s: %s", self._name, noted)
-                call.answer(message.get("value"), RemoteError(error, output) if error else None)
-            self.changed.notify_all()
+                call.answers.put([*map(str, message["lines"])])
+                return
+            del self._calls[call.number]
+            output, error = self._output_since(call), message.get("error")
+            for noted in (output, error and error.get("traceback")):
+                if noted:
+                    _log.info("%s: %s", self._name, noted)
+            call.answers.put(RemoteError(error, output) if error else message.get("value"))
         if self._is_retired:
             self.retire()
 
     def _take_output(self, printed: int) -> bool:
         data = os.read(printed, framing.READ_BYTES)
-        with self.changed:
+        with self._lock:
             self._output = (self._output + data)[-_MAX_OUTPUT_BYTES:]
             self._printed_bytes += len(data)
         return bool(data)
@@ -299,12 +302,11 @@ class Worker:
         self._life.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_TIMEOUT_S)
-        with self.changed:
+        with self._lock:
             self._ended = self._ended or reason or _describe_end(self._process.returncode)
             for call in self._calls.values():
-                call.answer(None, WorkerError(self._ended, self._output_since(call)))
+                call.answers.put(WorkerError(self._ended, self._output_since(call)))
             self._calls.clear()
-            self.changed.notify_all()
         with self._writing, self._channel, self._process:
             # The first process has killed all that was left, unless it was killed itself.
             for group in (self._process.pid, self._group):
@@ -313,7 +315,7 @@ class Worker:
                         os.killpg(group, signal.SIGKILL)
 
 
-def _start(interpreter: Interpreter, settings: dict[str, Any]) -> subprocess.Popen[bytes]:
+def _start(interpreter: Interpreter, settings: JsonObject) -> subprocess.Popen[bytes]:
     program = Path(__file__).with_name("program.py")
     try:
         return subprocess.Popen(
@@ -344,18 +346,20 @@ def _library_folders() -> dict[str, str]:
     return {name: str(Path(spec.origin).parent) for name, spec in specs.items() if spec is not None and spec.origin}
 
 
-class _Call:
-    def __init__(self, number: int, printed: int, *, is_stream: bool) -> None:
-        self.number = number
-        self.printed = printed
-        self.is_stream = is_stream
-        self.is_begun = self.is_answered = False
-        self.lines: deque[str] = deque()
-        self.value: Any = None
-        self.error: Exception | None = None
+class _Call(NamedTuple):
+    """A call in progress.
 
-    def answer(self, value: Any, error: Exception | None) -> None:
-        self.value, self.error, self.is_answered = value, error, True
+    Attributes:
+        number: Its id.
+        printed: The bytes that the worker had printed before it.
+        is_stream: Whether it yields lines.
+        answers: Lists of lines, then its value or an exception.
+    """
+
+    number: int
+    printed: int
+    is_stream: bool
+    answers: queue.SimpleQueue[Any]
 
 
 class WorkerStream:
@@ -364,6 +368,7 @@ class WorkerStream:
     def __init__(self, worker: Worker, call: _Call) -> None:
         self._worker = worker
         self._call = call
+        self._lines: deque[str] = deque()
         self._room = 0
         self._is_closed = False
 
@@ -377,28 +382,26 @@ class WorkerStream:
             WorkerError: The process ended.
             RemoteError: The stream could not go on.
         """
-        call = self._call
-        with self._worker.changed:
-            self._worker.changed.wait_for(lambda: call.lines or call.is_answered or self._is_closed)
-            if self._is_closed or not call.lines:
-                error, call.error = call.error, None
-                raise error if error is not None and not self._is_closed else StopIteration
-            line = call.lines.popleft()
+        while not self._is_closed and not self._lines:
+            answer = self._call.answers.get()
+            if isinstance(answer, list):
+                self._lines.extend(answer)
+            elif not self._is_closed:
+                self._is_closed = True
+                raise answer or StopIteration
+        if self._is_closed:
+            raise StopIteration
         self._room += 1
         if self._room >= framing.STREAM_AHEAD // 2:
-            self._worker.send({"id": call.number, "room": self._room})
+            self._worker.send({"id": self._call.number, "room": self._room})
             self._room = 0
-        return line
+        return self._lines.popleft()
 
     def close(self) -> None:
         """End the iteration at once."""
-        with self._worker.changed:
-            if self._is_closed:
-                return
+        if not self._is_closed:
             self._is_closed = True
-            self._call.lines.clear()
-            self._worker.changed.notify_all()
-        if not self._call.is_answered:
+            self._call.answers.put(None)
             self._worker.send({"id": self._call.number, "close": True})
 
     def __del__(self) -> None:

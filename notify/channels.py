@@ -11,6 +11,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from email.message import EmailMessage
 from functools import partial
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from ..backends.shared.secrets import mask_text
 from ..base.backoff import Backoff
 from ..base.errors import ConfigError
 from ..base.files import user_name
+from ..base.timeouts import AwaitedCall
 from ..logs.text.sanitize import plain
 
 if TYPE_CHECKING:
@@ -88,23 +90,16 @@ def deliver(
         tries: the maximum number of tries on each channel.
         deadline_s: seconds after which a channel that hangs is given up.
     """
-    sending = channels(settings)
-    results = dict.fromkeys(sending, f"no answer within {deadline_s:.0f} s")
     stop = threading.Event()
-
-    def send(name: str) -> None:
-        error = _try(sending[name], message, tries, stop)
-        if not stop.is_set():
-            results[name] = error
-
-    threads = [threading.Thread(target=send, args=(name,), name=name, daemon=True) for name in sending]
-    for thread in threads:
-        thread.start()
-    until = time.monotonic() + deadline_s
-    for thread in threads:
-        thread.join(max(0.0, until - time.monotonic()))
+    calls = {
+        name: AwaitedCall(partial(_try, send, message, tries, stop), name) for name, send in channels(settings).items()
+    }
+    late, until = f"no answer within {deadline_s:.0f} s", time.monotonic() + deadline_s
+    results = {
+        name: call.result() if call.wait(max(0.0, until - time.monotonic())) else late for name, call in calls.items()
+    }
     stop.set()
-    return dict(results)
+    return results
 
 
 def _try(send: Callable[[Message], None], message: Message, tries: int, stop: threading.Event) -> str:
@@ -140,6 +135,12 @@ def fill_in(text: str) -> str:
     return _VARIABLE.sub(lambda found: os.environ[found[1] or found[2]], text)
 
 
+def used_variables(settings: NotifySettings) -> list[str]:
+    """List the names of the variables that the webhook uses, each once."""
+    texts = (settings.webhook, *settings.headers.values())
+    return list(dict.fromkeys(name for text in texts for name in variables(text)))
+
+
 def variables(text: str) -> Iterator[str]:
     """Yield the names of the variables in a text."""
     for found in _VARIABLE.finditer(text):
@@ -147,8 +148,9 @@ def variables(text: str) -> Iterator[str]:
 
 
 def _run(settings: NotifySettings, message: Message) -> None:
-    facts = {f"TORCHX_TUI_{name.upper()}": str(value) for name, value in message.facts().items() if name != "lines"}
-    _run_program(list(settings.command), json.dumps(message.facts()).encode(), {**os.environ, **facts})
+    facts = asdict(message)
+    environ = {f"TORCHX_TUI_{name.upper()}": str(value) for name, value in facts.items() if name != "lines"}
+    _run_program(list(settings.command), json.dumps(facts).encode(), {**os.environ, **environ})
 
 
 def _run_program(argv: list[str], stdin: bytes, env: Mapping[str, str] | None = None) -> None:
@@ -174,7 +176,7 @@ def webhook_body(host: str, message: Message) -> dict[str, object]:
         return {"text": text}
     if host.endswith(("discord.com", "discordapp.com")):
         return {"content": message.text()[:1900], "allowed_mentions": {"parse": []}}
-    return {**message.facts(), "text": message.text()}
+    return {**asdict(message), "text": message.text()}
 
 
 def _post(settings: NotifySettings, message: Message) -> None:

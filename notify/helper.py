@@ -54,15 +54,10 @@ def send_events(settings: Settings, happened: Sequence[Happened]) -> None:
         start_helper(settings, wanted)
 
 
-def terminal_sequence(text: str, environ: Mapping[str, str] | None = None) -> str:
-    """Return the sequence for a terminal's notification (OSC 9) and bell.
-
-    Args:
-        text: the notification.
-        environ: the environment; this process's if None.
-    """
+def terminal_sequence(text: str) -> str:
+    """Return the sequence for a terminal's notification (OSC 9) and bell."""
     sequence = f"\x1b]9;{plain(text)}\x07"
-    if (os.environ if environ is None else environ).get("TMUX"):
+    if os.environ.get("TMUX"):
         sequence = "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
     return f"{sequence}\x07"
 

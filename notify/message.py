@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ..backends.shared.secrets import mask_text
 from ..diagnosis.failure.explain import explain_job
@@ -61,10 +61,6 @@ class Message:
     def text(self) -> str:
         """Return the message as text."""
         return "\n".join([f"{self.title()}: {self.sentence}", self.handle, *(["", *self.lines] if self.lines else [])])
-
-    def facts(self) -> dict[str, Any]:
-        """Return the message as plain data."""
-        return asdict(self)
 
 
 def compose(runner: Runner, handle: str, event: str, sentence: str = "") -> Message | None:

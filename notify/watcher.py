@@ -24,7 +24,7 @@ from ..diagnosis.stacks.take import find_stalled
 from ..settings.helper_request import Happened, helper_request, read_request
 from ..settings.make_runner import make_runner
 from ..specs.status import AppState
-from .channels import variables
+from .channels import used_variables
 from .helper import start_helper
 from .message import FIRST_STEP, STALL
 
@@ -40,10 +40,8 @@ _POLL_INTERVAL_S = 2.0
 def watch(settings: Settings, handle: str) -> None:
     """Add a job to the watched ones, and watch them all unless another process does; return when none is left."""
     folder = private_folder(state_folder() / "notify" / f"watched-{os.uname().nodename}")
-    notify = settings.notify
-    names = [name for text in (notify.webhook, *notify.headers.values()) for name in variables(text)]
     # The process that watches may have been started for another job, with another environment.
-    environ = {name: os.environ[name] for name in names if name in os.environ}
+    environ = {name: os.environ[name] for name in used_variables(settings.notify) if name in os.environ}
     request = {"environ": environ, "request": helper_request(settings, [Happened(handle, "start")])}
     path = folder / hashlib.sha256(handle.encode()).hexdigest()[:32]
     write_private(path, json.dumps(request).encode(), sync=False)

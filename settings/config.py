@@ -18,6 +18,7 @@ from .choices import FRAMES_PER_SECOND, FRAMES_WORDS, NotifyEvent, ThemeName
 
 CONFIG_VARIABLE = "TORCHX_TUI_CONFIG"
 _MAX_NUMBER = 1_000_000_000
+Texts = tuple[str, ...]
 
 
 # A letter, a named key, or one with modifiers, as Textual writes them: `n`, `ctrl+n`, `f5`, `slash`, `/`.
@@ -60,7 +61,7 @@ class DockerSettings:
 class KubernetesSettings:
     """The table ``[kubernetes]``: Volcano jobs of API servers."""
 
-    contexts: tuple[str, ...] = ()
+    contexts: Texts = ()
     """Contexts of the kubeconfig to show, each as a backend of its own; empty means the current context."""
 
     namespace: str = ""
@@ -111,7 +112,7 @@ class WatchSettings:
 class LaunchSettings:
     """The table ``[launch]``: where components come from, and how many jobs a launch may make."""
 
-    component_folders: tuple[str, ...] = ()
+    component_folders: Texts = ()
     """Folders whose ``*.py`` files are searched for components, beside the current one."""
 
     most_of_a_sweep: int = _at_least(1, 64)
@@ -159,7 +160,7 @@ class Profile:
 class LogSettings:
     """The table ``[logs]``: reading logs."""
 
-    error_patterns: tuple[str, ...] = ()
+    error_patterns: Texts = ()
     """Regular expressions of further error lines."""
 
     spool_megabytes_per_job: int = _at_least(1, 512)
@@ -173,13 +174,13 @@ class LogSettings:
 class MetricsSettings:
     """The table ``[metrics]``: named values in logs."""
 
-    names: tuple[str, ...] = ()
+    names: Texts = ()
     """Names of further values that are metrics."""
 
-    denied: tuple[str, ...] = ()
+    denied: Texts = ()
     """Names of values that are not metrics."""
 
-    patterns: tuple[str, ...] = ()
+    patterns: Texts = ()
     """Regular expressions for lines of other forms; named groups are values, and ``step``, ``total``, ``epoch``."""
 
 
@@ -190,7 +191,7 @@ class NotifySettings:
     events: tuple[NotifyEvent, ...] = ("end", "stall")
     """Events to send: ``end``, ``failure``, ``stall``, ``first_step``; `run --notify` sends all."""
 
-    command: tuple[str, ...] = ()
+    command: Texts = ()
     """A program and its arguments; it gets JSON on stdin."""
 
     webhook: str = ""
@@ -236,7 +237,7 @@ class Settings:
     frames_per_second: int = 0
     """The maximum number of screen updates per second, 30 to 240; 0 chooses 30 over SSH, else 60."""
 
-    secret_names: tuple[str, ...] = ("*TOKEN*", "*SECRET*", "*PASSWORD*", "*KEY*")
+    secret_names: Texts = ("*TOKEN*", "*SECRET*", "*PASSWORD*", "*KEY*")
     """Names of variables, parameters and arguments whose values are masked on screen, in copies and in the log file."""
 
     local: LocalSettings = LocalSettings()
@@ -257,43 +258,26 @@ class Settings:
     """Keys of actions, such as ``"jobs.cancel" = "ctrl+x"``; docs/reference/keys.md lists the names."""
 
     def scheduler_params(self) -> dict[str, dict[str, Any]]:
-        """Return the keyword arguments of each scheduler's factory."""
+        """Return the keyword arguments of each scheduler's factory, which ignores those that are not its own."""
         return {
             "local_cwd": {
-                "max_running": self.local.max_running,
-                "grace_seconds": self.local.grace_seconds,
-                "keep_days": self.local.keep_days,
-                "insight": self.local.insight,
+                **vars(self.local),
                 "keep_bytes": int(self.local.keep_gigabytes * 1e9),
                 "handle_signals": False,
             },
-            "local_docker": {"grace_seconds": self.docker.grace_seconds},
+            "local_docker": {**vars(self.docker)},
             "kubernetes": {
                 "namespace": self.kubernetes.namespace or None,
                 "all_namespaces": self.kubernetes.all_namespaces,
                 "timeout": self.kubernetes.timeout_seconds,
             },
-            "slurm": {
-                "interval": self.slurm.interval_seconds,
-                "history_days": self.slurm.history_days,
-                "all_users": self.slurm.all_users,
-                "insight": self.slurm.insight,
-            },
+            "slurm": {**vars(self.slurm), "interval": self.slurm.interval_seconds},
         }
 
-    def contexts(self) -> dict[str, tuple[str, ...]]:
-        """Return the contexts of each scheduler."""
-        return {"kubernetes": self.kubernetes.contexts}
 
-    def spool_limits(self) -> tuple[int, int]:
-        """Return the limits of spools in bytes: of one job, and of all."""
-        job, total = self.logs.spool_megabytes_per_job, self.logs.spool_megabytes
-        return job * 1_000_000, total * 1_000_000
-
-
-def config_path(environ: Mapping[str, str] | None = None) -> Path:
+def config_path() -> Path:
     """Return the path of config.toml: ``TORCHX_TUI_CONFIG``, else in the config folder."""
-    named = (os.environ if environ is None else environ).get(CONFIG_VARIABLE)
+    named = os.environ.get(CONFIG_VARIABLE)
     return Path(named) if named else config_folder() / "config.toml"
 
 
@@ -334,30 +318,15 @@ def load_settings_lenient() -> tuple[Settings, str]:
     faults: list[str] = []
     # Profiles first: other settings may name one.
     for name, value in sorted(data.items(), key=lambda item: item[0] != "profiles"):
-        found = _find_fault({**sound, name: value}, path)
-        if not found:
-            sound[name] = value
-        elif isinstance(value, Mapping):
-            table: dict[str, Any] = {}
-            for key, item in value.items():
-                if found := _find_fault({**sound, name: {**table, key: item}}, path):
-                    faults.append(found)
-                else:
-                    table[key] = item
-            if table:
-                sound[name] = table
-        else:
-            faults.append(found)
-    more = [found.removeprefix(f"{path}: ") for found in faults[1:]]
-    return _decode(sound, path), f"{'; '.join([*faults[:1], *more])}; the rest of the file is used"
-
-
-def _find_fault(data: Mapping[str, Any], path: Path) -> str:
-    try:
-        _decode(data, path)
-    except ConfigError as error:
-        return str(error)
-    return ""
+        is_table = isinstance(value, Mapping)
+        for key, item in value.items() if is_table else [(name, value)]:
+            more = {**sound, name: {**sound.get(name, {}), key: item} if is_table else item}
+            try:
+                _decode(more, path)
+                sound = more
+            except ConfigError as found:
+                faults.append(str(found).removeprefix(f"{path}: " if faults else ""))
+    return _decode(sound, path), f"{'; '.join(faults)}; the rest of the file is used"
 
 
 def _read(path: Path, *, named: bool) -> dict[str, Any]:
@@ -399,8 +368,7 @@ def _decode(data: Mapping[str, Any], path: Path) -> Settings:
     if settings.frames_per_second and settings.frames_per_second not in FRAMES_PER_SECOND:
         raise ConfigError(f"{path}: frames_per_second: {settings.frames_per_second}: {FRAMES_WORDS}, or 0")
     _check_numbers(settings, path)
-    _check_patterns(settings.logs.error_patterns, path)
-    _check_metric_patterns(settings.metrics.patterns, path)
+    _check_patterns(settings, path)
     try:
         check_profile(settings.launch.profile, settings)
     except ConfigError as error:
@@ -408,7 +376,7 @@ def _decode(data: Mapping[str, Any], path: Path) -> Settings:
     return dataclasses.replace(settings, keys=_check_keys(settings.keys, path))
 
 
-def _valid_values(where: str) -> tuple[str, ...]:
+def _valid_values(where: str) -> Texts:
     """Return the valid values of a setting such as ``notify.events[...]``; empty if they are not a few names."""
     kind: Any = Settings
     for name in re.sub(r"\[.*?\]", "", where).split("."):
@@ -443,13 +411,11 @@ def check_profile(name: str, settings: Settings) -> None:
 
 def _check_keys(keys: Mapping[str, str], path: Path) -> dict[str, str]:
     """Check the keys and return them without spaces; the dashboard checks the names."""
-    checked = {}
-    for name, text in keys.items():
-        parts = [part.strip() for part in text.split(",")]
-        if not all(_KEY.fullmatch(part) for part in parts):
+    checked = {name: ",".join(map(str.strip, text.split(","))) for name, text in keys.items()}
+    for name, text in checked.items():
+        if not all(map(_KEY.fullmatch, text.split(","))):
             allowed = "write keys as n, N, f5, ctrl+n or slash, separated by commas"
-            raise ConfigError(f'{path}: keys: {name} = "{text}": {allowed}')
-        checked[name] = ",".join(parts)
+            raise ConfigError(f'{path}: keys: {name} = "{keys[name]}": {allowed}')
     return checked
 
 
@@ -468,27 +434,21 @@ def _check_profiles(data: Mapping[str, Any], path: Path) -> None:
                 raise ConfigError(f'{path}: profiles.{name}.components.{whole}: put quotes around it: "{whole}"')
 
 
-def _check_patterns(patterns: tuple[str, ...], path: Path) -> None:
-    """Refuse invalid regular expressions."""
-    if patterns:
-        from ..logs.pattern.error_kinds import PatternError, error_pattern
+def _check_patterns(settings: Settings, path: Path) -> None:
+    """Refuse invalid regular expressions, and invalid patterns of metric lines."""
+    where = "logs.error_patterns"
+    try:
+        if settings.logs.error_patterns:
+            from ..logs.pattern.error_kinds import error_pattern
 
-        try:
-            error_pattern(patterns)
-        except PatternError as error:
-            raise ConfigError(f"{path}: logs.error_patterns: {error}") from error
+            error_pattern(settings.logs.error_patterns)
+        where = "metrics.patterns"
+        for pattern in settings.metrics.patterns:
+            from ..diagnosis.progress.formats import user_format
 
-
-def _check_metric_patterns(patterns: tuple[str, ...], path: Path) -> None:
-    """Refuse invalid patterns of metric lines."""
-    if patterns:
-        from ..diagnosis.progress.formats import user_format
-
-        for pattern in patterns:
-            try:
-                user_format(pattern)
-            except ValueError as error:
-                raise ConfigError(f"{path}: metrics.patterns: {error}") from error
+            user_format(pattern)
+    except ValueError as error:
+        raise ConfigError(f"{path}: {where}: {error}") from error
 
 
 def _refuse_unknown(data: Mapping[str, Any], kind: type[Any], path: Path, where: str = "") -> None:

@@ -6,13 +6,11 @@ The form and `torchx-tui run` both resolve them here.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..backends.history.launch_record import ARGUMENT_PREFIX
 from ..backends.torchxconfig import (
-    CONFIG_FILE,
     ConfigValue,
     find_configs,
     known_names,
@@ -25,7 +23,7 @@ from ..backends.torchxconfig import (
 from ..base.errors import ConfigError
 from ..base.trust import UntrustedError
 from ..specs.handles import split_context
-from ..specs.run_options import get_type_name
+from ..specs.run_options import format_value, get_type_name
 from .config import Profile
 
 if TYPE_CHECKING:
@@ -36,23 +34,24 @@ if TYPE_CHECKING:
     from ..specs.run_options import CfgVal, runopt, runopts
     from .config import Settings
 
-FILE, PROFILE = CONFIG_FILE, "profile"
-"""The two origins of a `Given`."""
+_PROFILE = "profile "
 
 
-@dataclass(frozen=True)
-class Given:
+class Given(NamedTuple):
     """One value that config gives.
 
     Attributes:
         value: a text; of a run option a value of its type.
-        origin: `FILE` or `PROFILE`.
         source: the file and section, or the profile, for a message.
     """
 
     value: Any
-    origin: str
     source: str
+
+    @property
+    def is_of_profile(self) -> bool:
+        """Whether it is of a profile of config.toml, not of a file `.torchxconfig`."""
+        return self.source.startswith(_PROFILE)
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,6 @@ class LaunchDefaults:
         cls,
         settings: Settings,
         profile: str | None = "",
-        environ: Mapping[str, str] | None = None,
         *,
         ignore_files: bool = False,
     ) -> LaunchDefaults:
@@ -89,7 +87,6 @@ class LaunchDefaults:
         Args:
             settings: the settings of config.toml.
             profile: the profile; that of the settings if empty, none if None.
-            environ: the environment; this process's if None.
             ignore_files: read no `.torchxconfig`.
         """
         chosen = settings.launch.profile if profile == "" else profile or ""
@@ -102,7 +99,7 @@ class LaunchDefaults:
         files: list[Sections] = []
         paths: list[str] = []
         try:
-            paths = [] if ignore_files else find_configs(environ=environ)
+            paths = [] if ignore_files else find_configs()
         except ConfigError as error:
             faults.append(error)
         for path in paths:
@@ -120,7 +117,7 @@ class LaunchDefaults:
 
     def scheduler(self) -> Given | None:
         """Return the scheduler to launch on."""
-        return self._of_profile(self.values.scheduler) or self._of_section("cli:run", "scheduler")
+        return self._of_run("scheduler", self.values.scheduler)
 
     def listed_scheduler(self) -> Given | None:
         """Return the scheduler whose jobs `list` shows."""
@@ -133,7 +130,7 @@ class LaunchDefaults:
 
     def workspace(self) -> Given | None:
         """Return the workspace of the first role."""
-        return self._of_profile(self.values.workspace) or self._of_section("cli:run", "workspace")
+        return self._of_run("workspace", self.values.workspace)
 
     def components(self) -> list[str]:
         """Return the components that there are defaults for."""
@@ -141,13 +138,12 @@ class LaunchDefaults:
         named = [name for prefix, _, name in parts if prefix == "component" and name]
         return list(dict.fromkeys([*named, *self.values.components]))
 
-    def has_options(self, scheduler: str) -> bool:
-        """Return whether run options of a scheduler are given."""
-        registered, _ = split_context(scheduler)
-        return bool(self.sections.get(registered) or (self.values.runopts and _is_for(self.values, scheduler)))
+    def of_profile(self, value: Any) -> Given:
+        """Return a value of the profile."""
+        return Given(value, f"{_PROFILE}{self.profile}")
 
-    def _of_profile(self, text: str) -> Given | None:
-        return Given(text, PROFILE, f"profile {self.profile}") if text else None
+    def _of_run(self, key: str, text: str) -> Given | None:
+        return self.of_profile(text) if text else self._of_section("cli:run", key)
 
     def _of_section(self, section: str, key: str) -> Given | None:
         value = self.sections.get(section, {}).get(key)
@@ -156,7 +152,7 @@ class LaunchDefaults:
         return _of_file(value, value.text)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Resolved:
     """The values that config gives a launch, and the mistakes in it.
 
@@ -170,19 +166,24 @@ class Resolved:
 
     options: dict[str, Given] = field(default_factory=dict)
     arguments: dict[str, Given] = field(default_factory=dict)
-    file_faults: tuple[str, ...] = ()
-    profile_faults: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
+    file_faults: list[str] = field(default_factory=list)
+    profile_faults: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
 
     @property
-    def faults(self) -> tuple[str, ...]:
+    def faults(self) -> list[str]:
         """Mistakes that prevent a launch: it would go elsewhere than config says."""
-        return (*self.file_faults, *self.profile_faults)
+        return [*self.file_faults, *self.profile_faults]
 
     @property
-    def problems(self) -> tuple[str, ...]:
+    def problems(self) -> list[str]:
         """All mistakes, faults first."""
-        return tuple(dict.fromkeys((*self.faults, *self.others)))
+        return list(dict.fromkeys([*self.faults, *self.others]))
+
+    def config(self) -> dict[str, str]:
+        """Return the values as `LaunchOrigin.config` has them."""
+        found = {name: format_value(given.value) for name, given in self.options.items()}
+        return found | {f"{ARGUMENT_PREFIX}{name}": str(given.value) for name, given in self.arguments.items()}
 
 
 def resolve(
@@ -201,61 +202,62 @@ def resolve(
         component: the component's name; without it no arguments are resolved.
         doc: its description; without it the names of arguments are not checked.
     """
-    options: dict[str, Given] = {}
-    profile_faults: list[str] = []
-    others = list(defaults.problems)
-    file_faults = list(defaults.file_faults)
+    resolved = Resolved(file_faults=[*defaults.file_faults], others=[*defaults.problems])
     if known is not None:
-        registered, _ = split_context(scheduler)
-        found, warnings, errors = section_options(defaults.sections.get(registered, {}), known)
-        others += warnings
-        file_faults += errors
-        options = {name: _of_file(value, option_value(value, known)) for name, value in found.items()}
-        for key, value in defaults.values.runopts.items() if _is_for(defaults.values, scheduler) else ():
-            where = f"profiles.{defaults.profile}.runopts.{key}"
-            name, option = known.canonical_key(key), known.get(key)
-            if name is None or option is None:
-                others.append(f"{where} is not a run option of {registered}; {nearest(key, known_names(known))}")
-                continue
-            try:
-                options[name] = Given(_option_value(value, option), PROFILE, f"profile {defaults.profile}")
-            except ValueError as error:
-                profile_faults.append(f"{where}: {error}")
-    arguments, unknown = _arguments(defaults, component, doc)
-    return Resolved(options, arguments, tuple(file_faults), tuple(profile_faults), (*others, *unknown))
+        _resolve_options(resolved, defaults, scheduler, known)
+    table = f'profiles.{defaults.profile}.components."{component}"'
+    given = [
+        (name, _of_file(value, _file_text(value.text, name, doc)), value.place)
+        for name, value in defaults.sections.get(f"component:{component}", {}).items()
+    ]
+    given += [
+        (name, defaults.of_profile(_argument_text(value, name, doc)), f"{table}.{name}")
+        for name, value in defaults.values.components.get(component, {}).items()
+    ]
+    for name, value, place in given:
+        if doc is None or doc.parameter(name):
+            resolved.arguments[name] = value
+        else:
+            valid = nearest(name, [parameter.name for parameter in doc.parameters])
+            resolved.others.append(f"{place} is not an argument of {component}; {valid}")
+    return resolved
+
+
+def _resolve_options(resolved: Resolved, defaults: LaunchDefaults, scheduler: str, known: runopts) -> None:
+    registered, _ = split_context(scheduler)
+    found, warnings, errors = section_options(defaults.sections.get(registered, {}), known)
+    resolved.others += warnings
+    resolved.file_faults += errors
+    resolved.options = {name: _of_file(value, option_value(value, known)) for name, value in found.items()}
+    for key, value in defaults.values.runopts.items() if _is_for(defaults.values, scheduler) else ():
+        where = f"profiles.{defaults.profile}.runopts.{key}"
+        name, option = known.canonical_key(key), known.get(key)
+        if name is None or option is None:
+            valid = nearest(key, known_names(known))
+            resolved.others.append(f"{where} is not a run option of {registered}; {valid}")
+            continue
+        try:
+            resolved.options[name] = defaults.of_profile(_option_value(value, option))
+        except ValueError as error:
+            resolved.profile_faults.append(f"{where}: {error}")
 
 
 def _is_for(profile: Profile, scheduler: str) -> bool:
     return profile.scheduler in ("", scheduler, split_context(scheduler)[0])
 
 
-def _arguments(
-    defaults: LaunchDefaults, component: str, doc: ComponentDoc | None
-) -> tuple[dict[str, Given], list[str]]:
-    """Return a component's arguments by parameter, and sentences about unknown ones."""
-    found: dict[str, Given] = {}
-    positions: dict[str, str] = {}
-    for key, value in defaults.sections.get(f"component:{component}", {}).items():
-        found[key], positions[key] = _of_file(value, _file_text(value.text, key, doc)), value.place
-    for key, value in defaults.values.components.get(component, {}).items():
-        found[key] = Given(_argument_text(value, key, doc), PROFILE, f"profile {defaults.profile}")
-        positions[key] = f'profiles.{defaults.profile}.components."{component}".{key}'
-    if doc is None:
-        return found, []
-    known = [parameter.name for parameter in doc.parameters]
-    unknown = [key for key in found if key not in known]
-    sentences = [f"{positions[key]} is not an argument of {component}; {nearest(key, known)}" for key in unknown]
-    return {key: given for key, given in found.items() if key in known}, sentences
-
-
 def _of_file(value: ConfigValue, meaning: Any) -> Given:
-    return Given(meaning, FILE, f"{value.file}, section [{value.section}]")
+    return Given(meaning, f"{value.file}, section [{value.section}]")
+
+
+def _takes_words(name: str, doc: ComponentDoc | None) -> bool:
+    parameter = doc.parameter(name) if doc else None
+    return parameter is not None and parameter.kind == "var_positional"
 
 
 def _file_text(text: str, name: str, doc: ComponentDoc | None) -> str:
     """Return a value of `.torchxconfig` as the form has it; TorchX splits that of `*args` at spaces."""
-    parameter = doc.parameter(name) if doc else None
-    if parameter is None or parameter.kind != "var_positional":
+    if not _takes_words(name, doc):
         return text
     words = text.split()
     return shlex.join(words[1:] if words[:1] == ["--"] else words)
@@ -265,9 +267,8 @@ def _argument_text(value: Any, name: str, doc: ComponentDoc | None) -> str:
     """Return a value of config.toml as the form has it."""
     from ..components.values import to_text
 
-    parameter = doc.parameter(name) if doc else None
-    if parameter is not None and parameter.kind == "var_positional" and isinstance(value, list):
-        return shlex.join(str(word) for word in value)
+    if isinstance(value, list) and _takes_words(name, doc):
+        return shlex.join(map(str, value))
     return str(value).lower() if isinstance(value, bool) else to_text(value)
 
 
@@ -284,12 +285,10 @@ def _option_value(value: Any, option: runopt) -> CfgVal:
     if option.is_type_dict_of_str and isinstance(value, dict):
         return {str(key): str(item) for key, item in value.items()}
     kind = option.opt_type
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if kind is str and isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if isinstance(kind, type) and isinstance(value, kind) and isinstance(value, bool) == (kind is bool):
-        return value  # type: ignore[return-value]
+    if type(value) is int and kind in (float, str):
+        return kind(value)
+    if type(value) is kind:
+        return value
     raise ValueError(f"{value} is not of type {get_type_name(kind)}")
 
 
@@ -302,14 +301,10 @@ def config_now(settings: Settings, profile: str | None, record: LaunchRecord, ru
         record: the launch.
         runner: knows the run options.
     """
-    from ..specs.run_options import format_value
-
     of_launch = profile if record.profile is None else record.profile or None
     defaults = LaunchDefaults.load(settings, of_launch)
     known, component = runner.scheduler(record.scheduler).run_opts(), record.component
-    resolved = resolve(defaults, record.scheduler, known, component, _component(record))
-    found = {name: format_value(given.value) for name, given in resolved.options.items()}
-    found |= {f"{ARGUMENT_PREFIX}{name}": str(given.value) for name, given in resolved.arguments.items()}
+    found = resolve(defaults, record.scheduler, known, component, _component(record)).config()
     for name, given in (("scheduler", defaults.scheduler()), ("workspace", defaults.workspace())):
         if given is not None:
             found[name] = given.value

@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from .config import Settings
 
 
+_MB = 1_000_000
+
+
 def make_runner(settings: Settings) -> Runner:
     """Make a Runner; the caller closes it."""
     from ..backends.runner import Runner
@@ -21,7 +24,7 @@ def make_runner(settings: Settings) -> Runner:
     return Runner(
         read_only=settings.read_only,
         scheduler_params=params,
-        contexts=settings.contexts(),
-        spool_limits=settings.spool_limits(),
+        contexts={"kubernetes": settings.kubernetes.contexts},
+        spool_limits=(settings.logs.spool_megabytes_per_job * _MB, settings.logs.spool_megabytes * _MB),
         most_replicas=settings.launch.most_replicas,
     )

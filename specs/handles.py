@@ -46,8 +46,7 @@ def normalize_str(data: str) -> str:
 
     The form of https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ as TorchX makes it.
     """
-    kept = (letter for letter in data.lower() if letter == "-" or (letter.isascii() and letter.isalnum()))
-    return "".join(kept).lstrip("-")
+    return re.sub(r"[^a-z0-9-]", "", data.lower()).lstrip("-")
 
 
 AppHandle = str

@@ -6,23 +6,27 @@ from collections.abc import Callable, Mapping
 
 from .resources import Resource
 
-# name: (CPU cores, GPUs, memory in MB), the sizes of TorchX's resources of the same names
-_SIZES = {
-    "gpu.small": (8, 1, 32 * 1024),
-    "gpu.medium": (16, 2, 64 * 1024),
-    "gpu.large": (32, 4, 128 * 1024),
-    "gpu.xlarge": (64, 8, 256 * 1024),
-    "cpu.nano": (1, 0, 512),
-    "cpu.micro": (1, 0, 1024),
-    "cpu.small": (1, 0, 2 * 1024),
-    "cpu.medium": (2, 0, 4 * 1024),
-    "cpu.large": (2, 0, 8 * 1024),
-    "cpu.xlarge": (8, 0, 32 * 1024),
-}
+# The sizes of TorchX's resources of the same names.
+_TABLE = """
+name        CPUs GPUs memory in MB
+gpu.small      8    1        32768
+gpu.medium    16    2        65536
+gpu.large     32    4       131072
+gpu.xlarge    64    8       262144
+cpu.nano       1    0          512
+cpu.micro      1    0         1024
+cpu.small      1    0         2048
+cpu.medium     2    0         4096
+cpu.large      2    0         8192
+cpu.xlarge     8    0        32768
+"""
 
 
 def _factory(cpu: int, gpu: int, memory: int) -> Callable[[], Resource]:
     return lambda: Resource(cpu=cpu, gpu=gpu, memMB=memory)
 
 
-NAMED_RESOURCES: Mapping[str, Callable[[], Resource]] = {name: _factory(*size) for name, size in _SIZES.items()}
+NAMED_RESOURCES: Mapping[str, Callable[[], Resource]] = {
+    name: _factory(*map(int, figures)) for name, *figures in map(str.split, _TABLE.strip().splitlines()[1:])
+}
+"""The resources by name."""

@@ -19,6 +19,7 @@ from ..base.errors import describe_error
 from ..base.modules import NAMESPACE, namespace_modules, plugin_sources
 from ..base.timeouts import AwaitedCall
 from .errors import UnknownResourceError
+from .from_torchx import from_torchx
 from .resources import RESOURCE_NAME_TAG, Resource, null_resource
 
 ENTRY_POINT_GROUP = "torchx.named_resources"
@@ -79,7 +80,7 @@ class NamedResources(Mapping[str, Resource]):
             raise UnknownResourceError(f"The named resource {name} is spelled in several ways: {', '.join(spellings)}")
         if not spellings:
             raise UnknownResourceError(self._describe_unknown(name))
-        resource = own_resource(self._all()[spellings[0]]())
+        resource = self._all()[spellings[0]]()
         if spellings[0] in ("NULL", "MISSING") or RESOURCE_NAME_TAG in resource.tags:
             return resource
         return replace(resource, tags={**resource.tags, RESOURCE_NAME_TAG: spellings[0]})
@@ -158,13 +159,27 @@ class RegisteredResource:
         name: the name to look it up by.
         group: where it is registered.
         origin: the module, or module and function, that makes it.
-        make: the factory; its result is a `Resource` of TorchX or of this package.
+        factory: makes it; its result is a `Resource` of TorchX or of this package.
     """
 
     name: str
     group: str
     origin: str
-    make: Callable[[], Any]
+    factory: Callable[[], Any]
+
+    def make(self) -> Resource:
+        """Make it. Raises UnknownResourceError, which names it."""
+        try:
+            made = from_torchx(self.factory())
+            if not isinstance(made, Resource):
+                raise TypeError(f"it made a {type(made).__name__}, not a Resource")
+            return made
+        except UnknownResourceError:
+            raise
+        except Exception as error:
+            raise UnknownResourceError(
+                f"The named resource {self.name} of {self.origin} could not be made: {_reason(error)}"
+            ) from error
 
 
 ResourceSource = Callable[[Callable[[str, str], object]], list[RegisteredResource]]
@@ -227,9 +242,7 @@ def _registered_by_module(module: str) -> list[RegisteredResource]:
     ]
     group = f"{NAMESPACE}.{NAMESPACE_PART}"
     return [
-        RegisteredResource(
-            factory._plugin_name, group, module, _reporting_failure(factory._plugin_name, module, factory)
-        )
+        RegisteredResource(factory._plugin_name, group, module, factory)
         for factory in factories
         if factory.__module__ == module
     ]
@@ -239,42 +252,9 @@ def _registered_by_entry_points() -> list[RegisteredResource]:
     from importlib.metadata import entry_points
 
     return [
-        RegisteredResource(
-            entry.name,
-            ENTRY_POINT_GROUP,
-            entry.value,
-            _reporting_failure(entry.name, entry.value, lambda entry=entry: entry.load()()),
-        )
+        RegisteredResource(entry.name, ENTRY_POINT_GROUP, entry.value, lambda entry=entry: entry.load()())
         for entry in entry_points(group=ENTRY_POINT_GROUP)
     ]
-
-
-def _reporting_failure(name: str, origin: str, make: Callable[[], Any]) -> Callable[[], Any]:
-    """Wrap a factory, so that its error names the resource that could not be made."""
-
-    def make_or_report() -> Any:
-        try:
-            return make()
-        except Exception as error:
-            raise UnknownResourceError(
-                f"The named resource {name} of {origin} could not be made: {_reason(error)}"
-            ) from error
-
-    return make_or_report
-
-
-def own_resource(made: Any) -> Resource:
-    """Convert a `Resource` of TorchX, which packages written for it register, to `Resource`."""
-    if isinstance(made, Resource):
-        return made
-    return Resource(
-        cpu=made.cpu,
-        gpu=made.gpu,
-        memMB=made.memMB,
-        capabilities=dict(made.capabilities),
-        devices=dict(getattr(made, "devices", {})),
-        tags=dict(getattr(made, "tags", {})),
-    )
 
 
 named_resources = NamedResources()

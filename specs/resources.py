@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 RESOURCE_NAME_TAG = "torchx/named_resources.name"
@@ -41,10 +41,8 @@ class Resource:
     @staticmethod
     def copy(original: Resource, **capabilities: Any) -> Resource:
         """Return a copy of a resource with further capabilities, which win over the original's."""
-        return Resource(
-            cpu=original.cpu,
-            gpu=original.gpu,
-            memMB=original.memMB,
+        return replace(
+            original,
             capabilities={**original.capabilities, **capabilities},
             devices=dict(original.devices),
             tags=dict(original.tags),

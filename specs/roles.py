@@ -154,21 +154,8 @@ class AppDryRunInfo(Generic[T]):
         self._scheduler: str | None = None
 
     # These names are set and read by schedulers written for earlier TorchX.
-    @property
-    def _app(self) -> AppDef | None:
-        return self.app
-
-    @_app.setter
-    def _app(self, app: AppDef | None) -> None:
-        self.app = app
-
-    @property
-    def _cfg(self) -> Mapping[str, Any]:
-        return self.cfg
-
-    @_cfg.setter
-    def _cfg(self, cfg: Mapping[str, Any]) -> None:
-        self.cfg = cfg
+    _app = property(lambda self: self.app, lambda self, app: setattr(self, "app", app))
+    _cfg = property(lambda self: self.cfg, lambda self, cfg: setattr(self, "cfg", cfg))
 
     def __repr__(self) -> str:
         return "".join(f"# {note}\n" for note in self.notes) + self._fmt(self.request)

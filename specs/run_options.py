@@ -12,6 +12,7 @@ from typing import Any, get_args, get_origin
 from .errors import InvalidRunConfigException
 
 CfgVal = str | int | float | bool | list[str] | dict[str, str] | None
+Cfg = Mapping[str, CfgVal]
 _TRUE = ("true", "1", "yes", "on")
 _FALSE = ("false", "0", "no", "off")
 # A quoted piece, in which separators have no meaning; a backslash escapes a quote.
@@ -150,7 +151,7 @@ class runopts:  # noqa: N801 - TorchX's name
         kinds = tuple(kind for kind in get_args(tp) if isinstance(kind, type))
         return all(isinstance(item, kinds) for item in inner)
 
-    def check(self, cfg: Mapping[str, CfgVal]) -> None:
+    def check(self, cfg: Cfg) -> None:
         """Check options without filling in defaults.
 
         Raises:
@@ -158,7 +159,7 @@ class runopts:  # noqa: N801 - TorchX's name
         """
         self.resolve(cfg)
 
-    def resolve(self, cfg: Mapping[str, CfgVal], *, ignore_unknown: bool = False) -> dict[str, CfgVal]:
+    def resolve(self, cfg: Cfg, *, ignore_unknown: bool = False) -> dict[str, CfgVal]:
         """Check the given options and add the others at their defaults; the result is a new mapping.
 
         Args:
@@ -177,11 +178,7 @@ class runopts:  # noqa: N801 - TorchX's name
                     f"Required run option: {key}, must be provided and not `None`", key, cfg
                 )
             if value is not None and not self.is_type(value, opt.opt_type):
-                reason = (
-                    f"Run option: {key}, must be of type: {get_type_name(opt.opt_type)},"
-                    f" but was: {value} ({type(value).__name__})"
-                )
-                raise InvalidRunConfigException(reason, key, cfg)
+                raise self._wrong_type(key, value, cfg)
         return resolved
 
     def cfg_from_str(self, cfg_str: str) -> dict[str, CfgVal]:
@@ -234,13 +231,10 @@ class runopts:  # noqa: N801 - TorchX's name
             elif opt.is_type_dict_of_str and isinstance(value, dict):
                 cfg[key] = {str(name): str(item) for name, item in value.items()}
             elif opt.is_type_list_of_str or opt.is_type_dict_of_str:
-                reason = f"Run option: {key}, must be of type: {get_type_name(opt.opt_type)}"
-                raise InvalidRunConfigException(f"{reason}, but was: {value} ({type(value).__name__})", key, values)
+                raise self._wrong_type(key, value, values)
         return cfg
 
-    def _canonical(
-        self, cfg: Mapping[str, CfgVal], *, ignore_unknown: bool = False, keep_unknown: bool = False
-    ) -> dict[str, CfgVal]:
+    def _canonical(self, cfg: Cfg, *, ignore_unknown: bool = False, keep_unknown: bool = False) -> dict[str, CfgVal]:
         """Return options under their declared names, each once."""
         canonical: dict[str, CfgVal] = {}
         spelled: dict[str, str] = {}
@@ -261,24 +255,28 @@ class runopts:  # noqa: N801 - TorchX's name
             canonical[key] = value
         return canonical
 
-    def _unknown(self, name: str, cfg: Mapping[str, CfgVal]) -> InvalidRunConfigException:
+    def _wrong_type(self, key: str, value: CfgVal, cfg: Cfg) -> InvalidRunConfigException:
+        wanted = get_type_name(self._opts[key].opt_type)
+        reason = f"Run option: {key}, must be of type: {wanted}, but was: {value} ({type(value).__name__})"
+        return InvalidRunConfigException(reason, key, cfg)
+
+    def _unknown(self, name: str, cfg: Cfg) -> InvalidRunConfigException:
         valid = ", ".join(sorted(self._opts)) or "(this scheduler has none)"
         return InvalidRunConfigException(f"Unknown run option `{name}`. Valid options are: {valid}", name, cfg)
 
     def __repr__(self) -> str:
         required = [(key, opt) for key, opt in self._opts.items() if opt.is_required]
         optional = [(key, opt) for key, opt in self._opts.items() if not opt.is_required]
-        usage = [f"{key}={key.upper()}" for key, _ in required]
-        usage += [f"[{key}={key.upper()}]" for key, _ in optional]
-        lines = ["    usage:", f"        {','.join(usage)}"]
-        for title, group in (("required", required), ("optional", optional)):
+        usage, lines = [], []
+        for title, form, group in (("required", "{}={}", required), ("optional", "[{}={}]", optional)):
             if group:
                 lines += ["", f"    {title} arguments:"]
             for key, opt in group:
+                usage.append(form.format(key, key.upper()))
                 default = "" if opt.is_required else f", {opt.default}"
                 lines.append(f"        {key}={key.upper()} ({get_type_name(opt.opt_type)}{default})")
                 lines.append(f"            {opt.help}")
-        return "\n".join(lines)
+        return "\n".join(["    usage:", f"        {','.join(usage)}", *lines])
 
 
 def get_type_name(tp: Any) -> str:

@@ -261,9 +261,7 @@ def _merge(found: dict[str, str], more: Mapping[str, str]) -> None:
 
 
 def _split_words(text: str) -> list[str]:
-    words = shlex.shlex(text, posix=True)
-    words.whitespace_split, words.commenters = True, "#"
     try:
-        return list(words)
+        return shlex.split(text, comments=True)
     except ValueError:
         return text.split()

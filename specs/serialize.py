@@ -13,7 +13,7 @@ import math
 from dataclasses import asdict, fields
 from typing import Any
 
-from ..base.validation import decode_json
+from ..base.validation import JsonObject, decode_json
 from .errors import AppDefError
 from .mounts import BindMount, DeviceMount, Mount, MountType, VolumeMount
 from .resources import Resource
@@ -43,7 +43,7 @@ def appdef_to_json(app: AppDef, *, strict: bool = True) -> str:
     return json.dumps(appdef_to_dict(app, strict=strict), separators=(",", ":"))
 
 
-def appdef_to_dict(app: AppDef, *, strict: bool = True) -> dict[str, Any]:
+def appdef_to_dict(app: AppDef, *, strict: bool = True) -> JsonObject:
     """Convert an AppDef to plain lists, dicts, texts and numbers.
 
     Overrides are resolved and written in place of the attributes.
@@ -133,7 +133,7 @@ def _app_from_dict(data: Any) -> AppDef:
     return AppDef(roles=roles, **values)
 
 
-def _role_to_dict(role: Role, strict: bool) -> dict[str, Any]:
+def _role_to_dict(role: Role, strict: bool) -> JsonObject:
     where = f"role {role.name}"
     resource = asdict(role.resource)
     for name in ("capabilities", "devices", "tags"):
@@ -158,23 +158,18 @@ def _role_to_dict(role: Role, strict: bool) -> dict[str, Any]:
 
 
 def _role_from_dict(data: Any, where: str) -> Role:
-    values = _read_fields(Role, data, where)
-    policy = values.pop("retry_policy", RetryPolicy.APPLICATION.value)
+    values = {name: value for name, value in _read_fields(Role, data, where).items() if value is not None}
+    policy = values.get("retry_policy", RetryPolicy.APPLICATION.value)
     if policy not in RetryPolicy.__members__:
         raise AppDefError(f"{where}: retry_policy {policy}. Valid: {', '.join(RetryPolicy.__members__)}")
-    resource, workspace = values.pop("resource", None), values.pop("workspace", None)
-    mounts, env = values.pop("mounts", []), values.pop("env", {})
-    if resource is not None:
-        values["resource"] = Resource(**_read_fields(Resource, resource, f"{where}.resource"))
-    role = Role(
-        **values,
-        retry_policy=RetryPolicy(policy),
-        mounts=[_mount_from_dict(mount, f"{where}.mounts[{number}]") for number, mount in enumerate(mounts)],
-        workspace=None
-        if workspace is None
-        else Workspace({local: _check_type(place, str, f"{where}.workspace") for local, place in workspace.items()}),
-        env={name: _to_text(value, f"{where}.env") for name, value in env.items()},
-    )
+    role = Role(**values | {"retry_policy": RetryPolicy(policy)})
+    if "resource" in values:
+        role.resource = Resource(**_read_fields(Resource, values["resource"], f"{where}.resource"))
+    if "workspace" in values:
+        places = values["workspace"].items()
+        role.workspace = Workspace({path: _check_type(place, str, f"{where}.workspace") for path, place in places})
+    role.mounts = [_mount_from_dict(mount, f"{where}.mounts[{number}]") for number, mount in enumerate(role.mounts)]
+    role.env = {name: _to_text(value, f"{where}.env") for name, value in role.env.items()}
     role.args = [_to_text(item, f"{where}.args") for item in role.args]
     if not all(type(port) is int for port in role.port_map.values()):
         raise AppDefError(f"{where}: port_map has a port that is not an integer")

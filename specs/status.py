@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 from typing import Any
 
 from ..base.errors import TorchXTuiError
+from ..base.validation import JsonObject
 
 ALL = "all"
 MISSING = "<MISSING>"
 NONE = "<NONE>"
 UNKNOWN = "<UNKNOWN>"
 NA = "<<NA>>"
-# Fields that TorchX does not have, with their unknown values. Those are left out of the JSON, so that it is TorchX's.
-_EXTRA_FIELDS: dict[str, Any] = {
-    "exit_code": None,
-    "signal": "",
-    "reason": "",
-    "pid": None,
-    "node": "",
-    "started_at": None,
-    "finished_at": None,
-    "restarts": 0,
-}
-_WRAP_WIDTH = 80
+# A line ends before the first space after 80 characters, which begins the next one.
+_LINE = re.compile(r".{80}[^ ]*|.+", re.DOTALL)
 # torch.distributed.rpc wraps a worker's error as RuntimeError('On WorkerInfo(id=1, name=trainer:0:0):\n ... \n').
 _RPC_START = re.compile(r"\w*\('On WorkerInfo\(.+\):\n")
 _RPC_END = "')"
@@ -143,13 +135,11 @@ class ReplicaStatus:
         if self.hostaddr is None:
             self.hostaddr = self.hostname
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return TorchX's keys, and the additional ones that are known."""
-        return {
-            name: value
-            for name, value in asdict(self).items()
-            if name not in _EXTRA_FIELDS or value != _EXTRA_FIELDS[name]
-        }
+        # TorchX lacks those that have to be named.
+        left_out = {item.name for item in fields(self) if item.kw_only and getattr(self, item.name) == item.default}
+        return {name: value for name, value in asdict(self).items() if name not in left_out}
 
 
 @dataclass
@@ -164,7 +154,7 @@ class RoleStatus:
     role: str
     replicas: list[ReplicaStatus]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return the role as JSON; a replica's state is its number, as TorchX has it."""
         return {"role": self.role, "replicas": [replica.to_json() for replica in self.replicas]}
 
@@ -202,7 +192,7 @@ class AppStatus:
         if self.state != AppState.SUCCEEDED:
             raise AppStatusError(self, f"The job did not succeed: {self.state}{f': {self.msg}' if self.msg else ''}")
 
-    def to_json(self, filter_roles: Collection[str] | None = None) -> dict[str, Any]:
+    def to_json(self, filter_roles: Collection[str] | None = None) -> JsonObject:
         """Return the status as JSON.
 
         Args:
@@ -223,8 +213,18 @@ class AppStatus:
         Args:
             filter_roles: The roles to leave in; all where None or empty.
         """
-
-        return format_app(self, self._chosen(filter_roles))
+        ordered = [sorted(role.replicas, key=lambda replica: replica.id) for role in self._chosen(filter_roles)]
+        lines = [
+            "AppStatus:",
+            f"    State: {self.state}",
+            f"    Num Restarts: {self.num_restarts}",
+            f"    Roles: {''.join(format_replica(replica) for replicas in ordered for replica in replicas)}",
+            f"    Msg: {self.msg}",
+            f"    Structured Error Msg: {self.structured_error_msg}",
+            f"    UI URL: {self.ui_url}",
+            "    ",
+        ]
+        return "\n".join(lines)
 
     def _chosen(self, names: Collection[str] | None) -> list[RoleStatus]:
         return [role for role in self.roles if not names or role.role in names]
@@ -234,45 +234,20 @@ class AppStatus:
 
         error: Any = self.structured_error_msg
         if error != NONE:
-            try:
+            with suppress(ValueError):  # the job may write any text
                 error = json.loads(error)
-            except ValueError:
-                pass  # the job may write any text
         tree = {
             "state": repr(self.state),
             "num_restarts": self.num_restarts,
             "msg": self.msg,
             "structured_error_msg": error,
             "ui_url": self.ui_url,
-            "roles": [_role_tree(role) for role in self.roles],
+            "roles": [
+                {"role": role.role, "replicas": [{**one.to_json(), "state": repr(one.state)} for one in role.replicas]}
+                for role in self.roles
+            ],
         }
         return yaml.safe_dump({"AppStatus": tree})
-
-
-def _role_tree(role: RoleStatus) -> dict[str, Any]:
-    replicas = [{**replica.to_json(), "state": repr(replica.state)} for replica in role.replicas]
-    return {"role": role.role, "replicas": replicas}
-
-
-def format_app(status: AppStatus, roles: Iterable[RoleStatus]) -> str:
-    """Format a status.
-
-    Args:
-        status: The app's status.
-        roles: Those of its roles that are shown.
-    """
-    replicas = [replica for role in roles for replica in sorted(role.replicas, key=lambda replica: replica.id)]
-    lines = [
-        "AppStatus:",
-        f"    State: {status.state}",
-        f"    Num Restarts: {status.num_restarts}",
-        f"    Roles: {''.join(map(format_replica, replicas))}",
-        f"    Msg: {status.msg}",
-        f"    Structured Error Msg: {status.structured_error_msg}",
-        f"    UI URL: {status.ui_url}",
-        "    ",
-    ]
-    return "\n".join(lines)
 
 
 def format_replica(replica: ReplicaStatus) -> str:
@@ -344,12 +319,5 @@ def _strip_wrappers(message: str) -> str:
 
 def _wrap(message: str, header: str) -> str:
     """Break a message at the first space after every 80 characters, with later lines aligned to the first."""
-    lines: list[str] = []
-    start = 0
-    while True:
-        space = message.find(" ", start + _WRAP_WIDTH)
-        lines.append(message[start:] if space < 0 else message[start:space])
-        if space < 0:
-            break
-        start = space
+    lines = _LINE.findall(message) or [""]
     return ("\n" + " " * len(header)).join([header + lines[0], *lines[1:]])

@@ -39,7 +39,7 @@ settings.load_profile("any machine")
 def pytest_addoption(parser):
     """Add what `make test ARGS=...` takes beside pytest's own options."""
     parser.addoption("--changed", action="store_true", help="only the tests of what differs from main")
-    parser.addoption("--times", action="store_true", help="tell the wall and CPU seconds of each folder")
+    parser.addoption("--times", action="store_true", help="show the seconds of each folder")
 
 
 def pytest_collection_finish():

@@ -17,7 +17,6 @@ from textual.binding import Binding, BindingType
 from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.message import Message
-from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.worker import Worker
 
@@ -215,7 +214,7 @@ class TorchXTuiApp(Dashboard):
     def _start_feed(self) -> None:
         spare_living()
         self.set_interval(_IDLE_SECONDS, self._collect_while_idle)
-        self.run_worker(self._find_schedulers(), group="schedulers", exit_on_error=False)
+        self.run_worker(self._find_schedulers(), group="schedulers")
 
     def _collect_while_idle(self) -> None:
         if self.feed.seconds_without_keys >= _IDLE_SECONDS:
@@ -282,10 +281,9 @@ class TorchXTuiApp(Dashboard):
 
         self.push_screen(StacksScreen(row))
 
-    def post_to(self, target: MessagePump, message: Message) -> None:
-        """Hand a message to a screen or widget from any thread, without waiting; dropped once the app ends."""
+    def post_from_thread(self, message: Message) -> None:
         if self.is_running and not self._is_leaving:
-            target.post_message(message)
+            self.post_message(message)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Say that a worker of the app failed."""
@@ -475,7 +473,7 @@ class TorchXTuiApp(Dashboard):
         from .ui.keys_screen import KeysScreen
 
         if not isinstance(self.screen, KeysScreen):
-            self.push_screen(KeysScreen(self.screen, read_only=self.runner.read_only))
+            self.push_screen(KeysScreen(self.screen))
 
     def action_doctor(self) -> None:
         """Say what is set up here, what is wrong, and what to do."""
@@ -500,7 +498,7 @@ class TorchXTuiApp(Dashboard):
     async def _ask_to_lose(self, unsaved: str) -> None:
         from .ui.dialog import AskDialog
 
-        body = [palette.Text(unsaved, palette.STYLES.muted), palette.Text()]
+        body = [palette.Text(unsaved, "$style-muted"), palette.Text()]
         if await self.push_screen_wait(AskDialog("Quit?", body, {"": "Back", "y": "Quit"})):
             self.exit(0)
 
@@ -508,7 +506,7 @@ class TorchXTuiApp(Dashboard):
         if any(worker.name == "quit" for worker in self.workers):
             quitting.close()
         else:
-            self.run_worker(quitting, "quit", group="dialog", exit_on_error=False)
+            self.run_worker(quitting, "quit", group="dialog")
 
     async def _own_jobs(self) -> list[str]:
         # Their records are files. Where the disk does not answer, jobs go on as after a hangup.

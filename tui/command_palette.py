@@ -108,7 +108,7 @@ class DashboardCommands(Provider):
         self._components: dict[str, ComponentSummary] = {}
         self._has_components = asyncio.Event()
         self._is_late = False
-        self.screen.run_worker(self._list_components(), group="components", exclusive=True, exit_on_error=False)
+        self.screen.run_worker(self._list_components(), group="components", exclusive=True)
 
     async def _list_components(self) -> None:
         dashboard = self._dashboard

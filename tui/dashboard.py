@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from textual.message import Message
-from textual.message_pump import MessagePump
 from textual.worker import Worker
 
 from .terminal.ordered_keys import OrderedKeysApp
@@ -55,7 +54,14 @@ class Launches(Protocol):
         """Close the dialog of a launch that has ended."""
 
 
-class Dashboard(OrderedKeysApp[int]):
+class HeardWorkers:
+    """A node whose workers never end the program when they fail. Named before Textual's class among the bases."""
+
+    def run_worker(self, work: Any, *arguments: Any, **options: Any) -> Worker[Any]:
+        return super().run_worker(work, *arguments, **{**options, "exit_on_error": False})  # type: ignore[misc]
+
+
+class Dashboard(HeardWorkers, OrderedKeysApp[int]):
     """What screens and helpers may use of the app, which extends it."""
 
     runner: Runner
@@ -88,13 +94,9 @@ class Dashboard(OrderedKeysApp[int]):
         """The launches under way."""
         raise NotImplementedError
 
-    def post_to(self, target: MessagePump, message: Message) -> None:
-        """Post a message to a screen or widget from any thread; it is dropped once the app ends."""
-        raise NotImplementedError
-
     def post_from_thread(self, message: Message) -> None:
-        """Post a message to the app from any thread; it is dropped once the app ends."""
-        self.post_to(self, message)
+        """Post a message to the app from any thread, without waiting; it is dropped once the app ends."""
+        raise NotImplementedError
 
     def show_new_job(self, row: JobRow) -> None:
         """Put a job that was just submitted into the table, and the cursor on it."""
@@ -105,7 +107,7 @@ class Dashboard(OrderedKeysApp[int]):
         raise NotImplementedError
 
 
-class OnDashboard:
+class OnDashboard(HeardWorkers):
     """A screen or a widget of the dashboard; failures of its workers are reported."""
 
     app: Any

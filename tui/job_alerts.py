@@ -85,7 +85,7 @@ class JobAlerts:
             self._app.bell()
         _ring_away(self._app, "stall", words)
         find = self._find_stacks(row, since, sentence)
-        self._app.run_worker(find, group="stacks of stalled jobs", exit_on_error=False)
+        self._app.run_worker(find, group="stacks of stalled jobs")
 
     def _is_on_screen(self, row: JobRow) -> bool:
         """Return whether the screen on top shows a job: a toast would cover it."""
@@ -130,7 +130,7 @@ def _tell_away(app: Dashboard, rows: Sequence[JobRow], event: str, words: str) -
     """
     _ring_away(app, event, words)
     if app.settings.notify.has_channel:
-        app.run_worker(asyncio.to_thread(_tell_channels, app, rows, event), group="notify", exit_on_error=False)
+        app.run_worker(asyncio.to_thread(_tell_channels, app, rows, event), group="notify")
 
 
 def _ring_away(app: Dashboard, event: str, words: str) -> None:

@@ -7,16 +7,10 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
-from ...specs.mounts import BindMount, DeviceMount, VolumeMount
-from ...specs.resources import Resource
-from ...specs.roles import AppDef, RetryPolicy, Role
+from ...specs.from_torchx import from_torchx
+from ...specs.roles import AppDef, Role
 from ...specs.status import NONE, AppState, ReplicaStatus, RoleStatus
-from ...specs.workspace import Workspace
-from ..types import DescribeAppResponse, ListAppResponse, Stream
-
-_CLASSES: dict[str, Any] = {
-    kind.__name__: kind for kind in (Role, RetryPolicy, Resource, BindMount, VolumeMount, DeviceMount, Workspace)
-}
+from ..types import DescribeAppResponse, ListAppResponse
 
 
 class ToTorchX:
@@ -28,10 +22,8 @@ class ToTorchX:
 
     def __init__(self) -> None:
         import torchx.specs as specs
-        from torchx.schedulers.api import Stream as TorchXStream
 
         self._specs: Any = specs
-        self._stream: Any = TorchXStream
         self.left_out: list[str] = []
 
     def app(self, app: AppDef) -> Any:
@@ -51,10 +43,6 @@ class ToTorchX:
             for name, resolve in overrides.items():
                 setattr(made, name, resolve())
         return made
-
-    def stream(self, stream: Stream | None) -> Any:
-        """Return TorchX's Stream."""
-        return None if stream is None else self._stream(stream.value)
 
     def _convert(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -81,33 +69,6 @@ def _is_default(field: Any, value: Any) -> bool:
     return value == field.default
 
 
-def role_from_torchx(role: Any) -> Role:
-    """Make a Role of TorchX's. An override is resolved when it is first read."""
-    made = _from_torchx(role)
-    made.overrides = {
-        name: lambda name=name: _from_torchx(getattr(role, name))
-        for name in vars(role).get("overrides") or {}
-        if hasattr(made, name)
-    }
-    return made
-
-
-def _from_torchx(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_from_torchx(item) for item in value]
-    if isinstance(value, dict):
-        return dict(value)
-    kind = next((_CLASSES[base.__name__] for base in type(value).__mro__ if base.__name__ in _CLASSES), None)
-    if kind is None:
-        return value
-    if issubclass(kind, Enum):
-        return kind(value.value)
-    known = {field.name for field in dataclasses.fields(kind)} - {"overrides"}
-    return kind(
-        **{name: _from_torchx(held) for name, held in vars(value).items() if name in known and held is not None}
-    )
-
-
 def state_from_torchx(state: Any) -> AppState:
     """Return the AppState of this name, else UNKNOWN."""
     return AppState.__members__.get(getattr(state, "name", str(state)), AppState.UNKNOWN)
@@ -127,7 +88,7 @@ def description_from_torchx(answer: Any) -> DescribeAppResponse:
             RoleStatus(str(status.role), [_replica_status(replica) for replica in status.replicas])
             for status in answer.roles_statuses or []
         ],
-        roles=[role_from_torchx(role) for role in answer.roles or []],
+        roles=from_torchx(answer.roles or []),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ ENTRY_POINT_GROUP = "torchx.schedulers"
 GUEST_GROUP = "torchx_tui.guest_schedulers"
 """The group of schedulers of our contract that live in a process of their own, as those written for TorchX do."""
 NAMESPACE_PART = "schedulers"
+_REGISTER = re.compile(r"\bregister\.scheduler$")
 
 
 @dataclass(frozen=True)
@@ -117,14 +119,7 @@ def _registered(tree: ast.Module) -> Iterator[tuple[str, str]]:
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             continue
         for decorator in node.decorator_list:
-            if isinstance(decorator, ast.Call) and _is_register(decorator.func):
+            if isinstance(decorator, ast.Call) and _REGISTER.search(ast.unparse(decorator.func)):
                 given = [word.value for word in decorator.keywords if word.arg == "name"] or decorator.args[:1]
                 name = given[0].value if given and isinstance(given[0], ast.Constant) else None
                 yield str(name or node.name), node.name
-
-
-def _is_register(function: ast.expr) -> bool:
-    if not isinstance(function, ast.Attribute) or function.attr != "scheduler":
-        return False
-    base = function.value
-    return (base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")) == "register"

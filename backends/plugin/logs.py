@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import queue
 import re
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 
@@ -25,97 +25,68 @@ class LogStream:
     """
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._lines: deque[str] = deque()
-        self._room = STREAM_AHEAD
+        # Lines; at the end of each output None, or what was raised there.
+        self._items: queue.SimpleQueue[str | BaseException | None] = queue.SimpleQueue()
+        self._room = threading.Semaphore(STREAM_AHEAD)
         self._readers = 0
         self._open: list[Iterable[str]] = []
-        self._error: BaseException | None = None
         self._is_closed = False
 
-    def start(self, sources: Sequence[LogSource]) -> None:
-        """Read outputs."""
+    def start(self, sources: Sequence[LogSource], pattern: re.Pattern[str] | None) -> None:
+        """Read outputs; leave out lines in which a pattern is not found."""
         self._readers = len(sources)
         for source in sources:
-            threading.Thread(target=self._read, args=(source,), name="read-log", daemon=True).start()
+            threading.Thread(target=self._read, args=(source, pattern), name="read-log", daemon=True).start()
 
     def make_room(self, lines: int) -> None:
         """Read this many lines more."""
-        with self._changed:
-            self._room += lines
-            self._changed.notify_all()
+        self._room.release(lines)
 
     def close(self) -> None:
         """End `batches` at once."""
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify_all()
-            sources = list(self._open)
+        self._is_closed = True
+        self._items.put(None)
+        self.make_room(1 + self._readers)
         # An iterator may end its own blocked read by this; closing may block, and a running generator refuses it.
-        threading.Thread(target=_close_all, args=(sources,), name="close-log", daemon=True).start()
+        threading.Thread(target=_close_all, args=([*self._open],), name="close-log", daemon=True).start()
 
     def batches(self) -> Iterator[list[str]]:
         """Yield the lines that came since the last batch; raise what the plugin raised, after the lines before it."""
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._lines or self._is_closed or self._error or not self._readers)
-                lines = [*self._lines]
-                self._lines.clear()
-                if self._is_closed:
-                    return
-            if not lines:
-                break
-            yield lines
-        if self._error is not None:
-            raise self._error
+        left = self._readers
+        while left:
+            items = [self._items.get()]
+            with suppress(queue.Empty):
+                while True:
+                    items.append(self._items.get_nowait())
+            if self._is_closed:
+                return
+            if lines := [item for item in items if isinstance(item, str)]:
+                yield lines
+            for error in items:
+                if isinstance(error, BaseException):
+                    raise error
+            left -= items.count(None)
 
-    def _read(self, begin: LogSource) -> None:
-        error: BaseException | None = None
+    def _read(self, begin: LogSource, pattern: re.Pattern[str] | None) -> None:
         try:
             source = begin()
-            with self._changed:
-                self._open.append(source)
-                lines = whole_lines(() if self._is_closed else source)
-            for line in lines:
-                if not self._put(line):
+            self._open.append(source)
+            lines = whole_lines(() if self._is_closed else source)
+            for line in filter(pattern.search, lines) if pattern else lines:
+                self._room.acquire()
+                if self._is_closed:
                     break
+                self._items.put(line)
             _close_all([source])
+            self._items.put(None)
         except BaseException as raised:  # SystemExit too
-            error = raised
-        with self._changed:
-            self._readers -= 1
-            self._error = self._error or error
-            self._changed.notify_all()
-
-    def _put(self, line: str) -> bool:
-        """Add a line when there is room; return whether more are wanted."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_closed or self._room > 0)
-            self._room -= 1
-            self._lines.append(line)
-            self._changed.notify_all()
-            return not self._is_closed
+            self._items.put(raised)
 
 
 def _close_all(sources: Sequence[Iterable[str]]) -> None:
     for source in sources:
         with suppress(Exception):
             source.close()  # type: ignore[attr-defined]
-
-
-def matching(source: LogSource, pattern: re.Pattern[str] | None) -> LogSource:
-    """Leave out lines in which a pattern is not found."""
-    if pattern is None:
-        return source
-
-    def begin() -> Iterator[str]:
-        lines = source()
-        try:
-            yield from filter(pattern.search, whole_lines(lines))
-        finally:
-            _close_all([lines])
-
-    return begin
 
 
 def whole_lines(pieces: Iterable[str]) -> Iterator[str]:

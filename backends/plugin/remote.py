@@ -7,7 +7,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,13 +16,13 @@ from ...guest.interpreter import own_interpreter
 from ...guest.worker import RemoteError, Worker, WorkerError, WorkerStream, WorkerTimeoutError
 from ...specs.errors import BackendUnavailableError, SchedulerError
 from ...specs.roles import AppDef, AppDryRunInfo, Role
-from ...specs.run_options import CfgVal, runopts
+from ...specs.run_options import Cfg, runopts
 from ..api import Scheduler
 from ..types import Capabilities, Stream, line_pattern, parse_stream
 from ..workspace import WorkspaceMixin
 from .found import FoundScheduler
 from .serve import contract_method
-from .wire import ANSWER_TIMEOUT_S, METHODS, Opened, decode, decode_answer, decode_error, encode
+from .wire import ANSWER_TIMEOUT_S, METHODS, TIMEOUTS_S, Opened, decode, decode_answer, decode_error, encode
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ LOAD_SECONDS = 8.0
 _RETRY_SECONDS = 30.0
 """Seconds after which a plugin that could not be loaded is tried again."""
 
-_failures: dict[FoundScheduler, tuple[float, BackendUnavailableError]] = {}
+_failures: dict[FoundScheduler, tuple[float, Exception]] = {}
 
 
 def create_remote(found: FoundScheduler, session_name: str, **params: Any) -> RemoteScheduler:
@@ -48,26 +48,13 @@ def create_remote(found: FoundScheduler, session_name: str, **params: Any) -> Re
     failed_at, failure = _failures.get(found, (0.0, None))
     if failure is not None and time.monotonic() - failed_at < _RETRY_SECONDS:
         raise failure
-    try:
-        return _create(found, session_name, params)
-    except BackendUnavailableError as error:
-        _failures[found] = time.monotonic(), error
-        raise
-
-
-def _create(found: FoundScheduler, session_name: str, params: Mapping[str, Any]) -> RemoteScheduler:
     opening = [encode([found, session_name, params]), {}]
     try:
         worker, opened = _open(found, opening)
-    except WorkerTimeoutError as error:
-        raise BackendUnavailableError(
-            f"{found.name} was not loaded within {LOAD_SECONDS:g} s: importing {found.origin}, or making its "
-            "scheduler, does not end: fix or uninstall it"
-        ) from error
-    except WorkerError as error:
-        raise BackendUnavailableError(f"{found.name} could not be loaded: {error} ({found.origin})") from error
-    except RemoteError as error:
-        raise decode_error(error.error, error.output) from error
+    except (WorkerError, RemoteError) as error:
+        failure = _describe_failure(found, error)
+        _failures[found] = time.monotonic(), failure
+        raise failure from error
     # The class has the methods that the plugin overrides, and no others.
     bases = (_BuildsWorkspaces, RemoteScheduler) if opened.builds_workspaces else (RemoteScheduler,)
     forwarded: dict[str, Any] = {name: _forward(name) for name in opened.methods if name not in vars(RemoteScheduler)}
@@ -75,6 +62,18 @@ def _create(found: FoundScheduler, session_name: str, params: Mapping[str, Any])
     forwarded |= {name: function for name, function in own.items() if name in opened.methods}
     kind = type(RemoteScheduler)(RemoteScheduler.__name__, bases, forwarded)
     return kind(found, session_name, worker, opening, opened)
+
+
+def _describe_failure(found: FoundScheduler, error: Exception) -> Exception:
+    if isinstance(error, RemoteError):
+        return decode_error(error.error, error.output)
+    reason = f"{found.name} could not be loaded: {error} ({found.origin})"
+    if isinstance(error, WorkerTimeoutError):
+        reason = (
+            f"{found.name} was not loaded within {LOAD_SECONDS:g} s: importing {found.origin}, or making its "
+            "scheduler, does not end: fix or uninstall it"
+        )
+    return BackendUnavailableError(reason)
 
 
 def _open(found: FoundScheduler, opening: Sequence[Any]) -> tuple[Worker, Opened]:
@@ -106,7 +105,7 @@ class RemoteRequest:
     text: str
 
 
-class RemoteScheduler(Scheduler[Mapping[str, CfgVal]]):
+class RemoteScheduler(Scheduler[Cfg]):
     """A scheduler in a worker, which is started again after it ended or hung.
 
     Args:
@@ -143,13 +142,12 @@ class RemoteScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     def call(self, name: str, *arguments: Any, **keywords: Any) -> Any:
         """Call a method of the table in the worker."""
-        method = METHODS[name]
         encoded = [[encode(value) for value in arguments], {key: encode(value) for key, value in keywords.items()}]
         try:
-            answer = self.running_worker().call(name, encoded, method.timeout_s)
+            answer = self.running_worker().call(name, encoded, TIMEOUTS_S.get(name, ANSWER_TIMEOUT_S))
             return decode_answer(contract_method(name), answer)
         except (RemoteError, WorkerError, ValueError) as error:
-            raise self.translated(method.action, error) from error
+            raise self.translated(METHODS[name], error) from error
 
     def stream(self, name: str, *arguments: Any, **keywords: Any) -> RemoteLines:
         """Call a method of the table that gives lines."""
@@ -157,7 +155,7 @@ class RemoteScheduler(Scheduler[Mapping[str, CfgVal]]):
         try:
             return RemoteLines(self, self.running_worker().stream(name, encoded, ANSWER_TIMEOUT_S))
         except (RemoteError, WorkerError) as error:
-            raise self.translated(METHODS[name].action, error) from error
+            raise self.translated(METHODS[name], error) from error
 
     def translated(self, action: str, error: Exception) -> Exception:
         """Return the error that the plugin raised, or that says why it did not answer."""
@@ -183,7 +181,7 @@ class RemoteScheduler(Scheduler[Mapping[str, CfgVal]]):
             self._options = self.call("run_opts")
         return self._options
 
-    def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[Any]:
+    def _submit_dryrun(self, app: AppDef, cfg: Cfg) -> AppDryRunInfo[Any]:
         number, text = self.call("dry_run", app, dict(cfg))
         return AppDryRunInfo(RemoteRequest(number, text), lambda request: request.text)
 
@@ -212,16 +210,12 @@ class RemoteScheduler(Scheduler[Mapping[str, CfgVal]]):
 
 
 class _BuildsWorkspaces(WorkspaceMixin[Any]):
-    def build_workspaces(self, roles: Sequence[Role], cfg: Mapping[str, CfgVal]) -> None:
+    def build_workspaces(self, roles: Sequence[Role], cfg: Cfg) -> None:
         remote: Any = self
         built = remote.call("build", AppDef("", [*roles]), dict(cfg))
         for role, made in zip(roles, built.roles, strict=True):
-            take_built(role, made)
-
-
-def take_built(role: Role, built: Role) -> None:
-    """Take over what a builder of workspaces may change: the image, and what replicas need to find the files."""
-    role.image, role.env, role.mounts, role.metadata = built.image, built.env, built.mounts, built.metadata
+            # What a builder of workspaces may change: the image, and what replicas need to find the files.
+            role.image, role.env, role.mounts, role.metadata = made.image, made.env, made.mounts, made.metadata
 
 
 def _forward(name: str) -> Callable[..., Any]:

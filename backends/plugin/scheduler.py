@@ -7,25 +7,27 @@ from __future__ import annotations
 
 import builtins
 import logging
+import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
+from functools import partial, partialmethod
 from itertools import chain
 from typing import Any, get_args, get_origin
 
 from ...specs.errors import AppDefError, JobNotFoundError, LogUnreadableError, UnknownReplicaError
+from ...specs.from_torchx import from_torchx
 from ...specs.roles import AppDef, AppDryRunInfo, Role
-from ...specs.run_options import CfgVal, runopts
+from ...specs.run_options import Cfg, runopts
 from ...specs.status import AppState, is_terminal
 from ..api import Scheduler
 from ..shared.replicas import pick_replica
 from ..types import Capabilities, DescribeAppResponse, Finding, ListAppResponse, Stream, line_pattern
 from ..workspace import WorkspaceMixin
-from .convert import ToTorchX, description_from_torchx, role_from_torchx, row_from_torchx, says_nothing
+from .convert import ToTorchX, description_from_torchx, row_from_torchx, says_nothing
 from .found import FoundScheduler
-from .logs import LogSource, matching
+from .logs import LogSource
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +36,7 @@ NEW_JOB_S = 30.0
 _SCALARS = (str, int, float, bool)
 
 
-class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
+class TorchXScheduler(Scheduler[Cfg]):
     """Calls a scheduler of TorchX's classes, and converts its answers.
 
     Args:
@@ -48,7 +50,10 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
     def __init__(self, found: FoundScheduler, session_name: str, plugin: Any) -> None:
         super().__init__(found.name, session_name)
         self.found = found
-        self.capabilities = capabilities_of(plugin)
+        # Unknown capabilities, such as whether retries are honoured, are assumed: a warning would be worse. An output
+        # that the plugin refuses is left out from then on.
+        streams = (Stream.COMBINED, Stream.STDOUT, Stream.STDERR) if _overrides(plugin, "log_iter") else ()
+        self.capabilities = Capabilities(log_streams=streams, retries=True)
         self.describes_natively = _overrides(plugin, "describe_native")
         self._plugin = plugin
         self._options: runopts | None = None
@@ -68,7 +73,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
             self._options = options_from_torchx(self._plugin.run_opts(), self.backend)
         return self._options
 
-    def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[Any]:
+    def _submit_dryrun(self, app: AppDef, cfg: Cfg) -> AppDryRunInfo[Any]:
         converter = ToTorchX()
         info = self._plugin.submit_dryrun(converter.app(app), given_options(cfg, self.run_opts()))
         info._scheduler = self.backend
@@ -83,13 +88,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
             self._names[app_id] = app.name
         return app_id
 
-    def _pre_build_validate(self, app: AppDef, scheduler: str, cfg: Mapping[str, CfgVal]) -> None:
-        self._check("_pre_build_validate", app, scheduler, cfg)
-
-    def _validate(self, app: AppDef, scheduler: str, cfg: Mapping[str, CfgVal]) -> None:
-        self._check("_validate", app, scheduler, cfg)
-
-    def _check(self, method: str, app: AppDef, scheduler: str, cfg: Mapping[str, CfgVal]) -> None:
+    def _check(self, method: str, app: AppDef, scheduler: str, cfg: Cfg) -> None:
         check = getattr(self._plugin, method, None)
         if check is None:
             return  # an older TorchX has not all of them
@@ -98,6 +97,9 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
             check(ToTorchX().app(app), scheduler, resolve(given_options(cfg, self.run_opts())))
         except ValueError as error:
             raise AppDefError(str(error)) from error
+
+    _pre_build_validate = partialmethod(_check, "_pre_build_validate")
+    _validate = partialmethod(_check, "_validate")
 
     # Watching
 
@@ -115,7 +117,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
         described.name = self._names.get(app_id, "")
         return described
 
-    def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
+    def list(self, cfg: Cfg | None = None) -> builtins.list[ListAppResponse]:
         """Return every app that the plugin lists, and those that were just launched from here."""
         rows = [row_from_torchx(row) for row in self._plugin.list(*([] if cfg is None else [cfg])) or []]
         listed = {row.app_id for row in rows}
@@ -166,8 +168,8 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
         until: datetime | None = None,
         should_tail: bool = False,
         streams: Stream | None = None,
-    ) -> builtins.list[LogSource]:
-        """Return the outputs of the plugin that together are the one that is asked for.
+    ) -> tuple[builtins.list[LogSource], re.Pattern[str] | None]:
+        """Return the outputs of the plugin that together are the one that is asked for, and the pattern of its lines.
 
         A plugin that does not merge its outputs refuses `COMBINED`: then both are read, side by side if they are
         followed.
@@ -177,17 +179,18 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
             LogUnreadableError: the plugin has no logs.
             UnknownReplicaError: there is no such role, replica or output.
         """
+        from torchx.schedulers.api import Stream as TorchXStream
+
         pattern = line_pattern(regex)
         stream = self._check_replica(app_id, role_name, k, streams)
-        converter = ToTorchX()
         read = partial(self._plugin.log_iter, app_id, role_name, k, since=since, until=until, should_tail=should_tail)
 
         def begin(output: Stream) -> Iterable[str]:
-            return read(streams=converter.stream(output))
+            return read(streams=TorchXStream(output.value))
 
         try:
             first = begin(stream)
-            return [matching(lambda: first, pattern)]
+            return [lambda: first], pattern
         except NotImplementedError as error:
             raise LogUnreadableError(f"{self.backend} could not give a log: {error}") from error
         except ValueError as error:
@@ -196,9 +199,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
                 self.capabilities = replace(self.capabilities, log_streams=left)
                 raise UnknownReplicaError(f"{self.backend} could not give a log: {error}") from error
         both: builtins.list[LogSource] = [partial(begin, output) for output in (Stream.STDOUT, Stream.STDERR)]
-        if not should_tail:
-            both = [lambda out=both[0], err=both[1]: chain(out(), err())]
-        return [matching(source, pattern) for source in both]
+        return (both if should_tail else [lambda: chain.from_iterable(source() for source in both)]), pattern
 
     def _check_replica(self, app_id: str, role_name: str, k: int, stream: Stream | None) -> Stream:
         """Return the output that is meant, having checked that there is such a replica."""
@@ -223,7 +224,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
         self.run_opts()
         return [Finding("ok", f"TorchX's {type(self._plugin).__name__}, from {self.found.origin}")]
 
-    def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
+    def preflight(self, app: AppDef, cfg: Cfg) -> builtins.list[Finding]:
         """List what of an app the installed TorchX has no field for."""
         converter = ToTorchX()
         converter.app(app)
@@ -233,32 +234,19 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
 class TorchXWorkspaceScheduler(WorkspaceMixin[Any], TorchXScheduler):
     """Lets the plugin build the workspaces of roles; its run options already have those of its workspaces."""
 
-    def build_workspaces(self, roles: Sequence[Role], cfg: Mapping[str, CfgVal]) -> None:
+    def build_workspaces(self, roles: Sequence[Role], cfg: Cfg) -> None:
         """Let the plugin build each role's workspace."""
         converter = ToTorchX()
         built = [converter.role(role) for role in roles]
         self._plugin.build_workspaces(built, given_options(cfg, self.run_opts()))
         for role, made in zip(roles, built, strict=True):
-            vars(role).update(vars(role_from_torchx(made)))
+            vars(role).update(vars(from_torchx(made)))
 
 
 def _overrides(plugin: Any, method: str) -> bool:
     from torchx.schedulers.api import Scheduler as TorchXBase
 
     return getattr(type(plugin), method, None) is not getattr(TorchXBase, method, None)
-
-
-def capabilities_of(plugin: Any) -> Capabilities:
-    """Return the capabilities of a scheduler of TorchX's, by the methods that it overrides.
-
-    Unknown ones, such as whether retries are honoured, are assumed: a warning would be worse. An output that it
-    refuses is left out from then on.
-    """
-    has_logs = _overrides(plugin, "log_iter")
-    return Capabilities(
-        log_streams=(Stream.COMBINED, Stream.STDOUT, Stream.STDERR) if has_logs else (),
-        retries=True,
-    )
 
 
 def options_from_torchx(declared: Any, name: str) -> runopts:
@@ -300,7 +288,7 @@ def _option_type(kind: Any) -> Any:
     return kind if kind in _SCALARS else str
 
 
-def given_options(cfg: Mapping[str, CfgVal], options: runopts) -> dict[str, Any]:
+def given_options(cfg: Cfg, options: runopts) -> dict[str, Any]:
     """Return the resolved run options without those that have neither value nor default: the plugin has its own."""
     declared = dict(options)
     return {

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
 
+from ...base.validation import JsonObject
 from ...guest.framing import receive, send
 from ...specs.errors import BackendUnavailableError
 from ...specs.roles import AppDef
-from ...specs.run_options import CfgVal
+from ...specs.run_options import Cfg
 from ..abilities import ABILITIES
 from ..api import Scheduler
 from ..workspace import WorkspaceMixin
@@ -39,7 +41,7 @@ class _Server:
         self._host = Host()
         self._streams: dict[int, LogStream] = {}
 
-    def take(self, request: dict[str, Any]) -> None:
+    def take(self, request: JsonObject) -> None:
         number = request["id"]
         stream = self._streams.get(number)
         if "room" in request:
@@ -60,19 +62,19 @@ class _Server:
     def _in_thread(self, work: Callable[..., object], *arguments: Any) -> None:
         threading.Thread(target=work, args=arguments, daemon=True).start()
 
-    def _answer(self, request: dict[str, Any]) -> None:
+    def _answer(self, request: JsonObject) -> None:
         name = request["call"]
         try:
-            answer: dict[str, Any] = {"value": encode(self._host.call(name, request["arguments"]))}
+            answer: JsonObject = {"value": encode(self._host.call(name, request["arguments"]))}
         except BaseException as error:  # SystemExit too
             answer = {"error": self._host.describe_error(name, error)}
         self._send({"id": request["id"], **answer})
 
-    def _send_lines(self, request: dict[str, Any], stream: LogStream) -> None:
+    def _send_lines(self, request: JsonObject, stream: LogStream) -> None:
         name, number = request["stream"], request["id"]
-        answer: dict[str, Any] = {"value": None}
+        answer: JsonObject = {"value": None}
         try:
-            stream.start(self._host.sources(name, request["arguments"]))
+            stream.start(*self._host.sources(name, request["arguments"]))
             self._send({"id": number, "lines": []})
             for lines in stream.batches():
                 self._send({"id": number, "lines": lines})
@@ -81,7 +83,7 @@ class _Server:
         del self._streams[number]
         self._send({"id": number, **answer})
 
-    def _send(self, message: dict[str, Any]) -> None:
+    def _send(self, message: JsonObject) -> None:
         with self._writing, suppress(BrokenPipeError):
             send(self._channel, message)
 
@@ -101,15 +103,15 @@ class Host:
         positional, keywords = decode_arguments(contract_method(name), data)
         return getattr(self if hasattr(self, name) else self._scheduler, name)(*positional, **keywords)
 
-    def sources(self, name: str, data: Any) -> list[LogSource]:
-        """Open a stream; return what begins to read it, in a thread each."""
+    def sources(self, name: str, data: Any) -> tuple[list[LogSource], re.Pattern[str] | None]:
+        """Open a stream; return what begins to read it, in a thread each, and the pattern of its lines."""
         if name == "subscribe":
-            return [lambda: _Changes(self._scheduler)]
+            return [lambda: _Changes(self._scheduler)], None
         if self._is_for_torchx:
             positional, keywords = decode_arguments(contract_method(name), data)
             return self._scheduler.log_sources(*positional, **keywords)
         lines = self.call(name, data)
-        return [lambda: lines]
+        return [lambda: lines], None
 
     def open(self, found: FoundScheduler, session_name: str, params: dict[str, Any]) -> Opened:
         """Import the plugin and make its scheduler."""
@@ -124,7 +126,7 @@ class Host:
         once = bool(getattr(made, "runs_once_per_node", False))
         return Opened(made.capabilities, made.context, made.takes_contexts, once, builds, sorted(overridden))
 
-    def dry_run(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> tuple[int, str]:
+    def dry_run(self, app: AppDef, cfg: Cfg) -> tuple[int, str]:
         """Make a request and keep it; return its number and text."""
         info = self._scheduler.submit_dryrun(app, cfg)
         number = next(self._numbers)
@@ -132,21 +134,21 @@ class Host:
         self._requests.pop(number - _MAX_REQUESTS, None)
         return number, str(info)
 
-    def launch(self, number: int, app: AppDef, cfg: Mapping[str, CfgVal]) -> str:
+    def launch(self, number: int, app: AppDef, cfg: Cfg) -> str:
         """Launch the request of a dry run, or make it again if an earlier process made it."""
         info = self._requests.pop(number, None) or self._scheduler.submit_dryrun(app, cfg)
         info.app, info.cfg = app, cfg
         return str(self._scheduler.schedule(info))
 
-    def build(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDef:
+    def build(self, app: AppDef, cfg: Cfg) -> AppDef:
         """Build the workspaces of the roles of an app; return it."""
         self._scheduler.build_workspaces(app.roles, cfg)
         return app
 
-    def describe_error(self, name: str, error: BaseException) -> dict[str, Any]:
+    def describe_error(self, name: str, error: BaseException) -> JsonObject:
         """Describe an error, and what the scheduler can do since then: it loses an output that it refused."""
         is_plain = isinstance(error, (ValueError, NotImplementedError)) and not self._is_for_torchx
-        described = encode_error(error if is_plain else plugin_error(self._name, METHODS[name].action, error))
+        described = encode_error(error if is_plain else plugin_error(self._name, METHODS[name], error))
         if isinstance(error, ValueError) and self._scheduler is not None:
             described["capabilities"] = encode(self._scheduler.capabilities)
         return described
@@ -175,32 +177,28 @@ class _Changes:
 
 
 def _make(found: FoundScheduler, session_name: str, params: Mapping[str, Any]) -> Scheduler[Any]:
+    is_for_torchx = found.group != GUEST_GROUP
+    # TorchX's Runner gives every factory each variable TORCHX_*, its name in lower case.
+    variables = {name.lower(): value for name, value in os.environ.items() if name.startswith("TORCHX_")}
     try:
-        made = _call_factory(found, session_name, params)
+        made = found.load()(session_name, **{**(variables if is_for_torchx else {}), **params})
+        if isinstance(made, Scheduler):
+            return made
+        accepted: tuple[Any, ...] = ()
+        if is_for_torchx:
+            from torchx.schedulers.api import Scheduler as TorchXBase
+
+            accepted = (TorchXBase,)
+        if not isinstance(made, accepted):
+            raise TypeError(f"it made a {type(made).__name__}, which is no scheduler")
     except BackendUnavailableError:
         raise
     except BaseException as error:  # SystemExit too
-        reason = plugin_error(found.name, METHODS["open"].action, error)
+        reason = plugin_error(found.name, METHODS["open"], error)
         raise BackendUnavailableError(f"{reason} ({found.origin}): fix or uninstall it") from error
-    if isinstance(made, Scheduler):
-        return made
     from torchx.workspace import WorkspaceMixin as TorchXWorkspaceMixin
 
     from .scheduler import TorchXScheduler, TorchXWorkspaceScheduler
 
     kind = TorchXWorkspaceScheduler if isinstance(made, TorchXWorkspaceMixin) else TorchXScheduler
     return kind(found, session_name, made)
-
-
-def _call_factory(found: FoundScheduler, session_name: str, params: Mapping[str, Any]) -> Any:
-    # TorchX's Runner gives every factory each variable TORCHX_*, its name in lower case.
-    variables = {name.lower(): value for name, value in os.environ.items() if name.startswith("TORCHX_")}
-    made = found.load()(session_name, **{**({} if found.group == GUEST_GROUP else variables), **params})
-    if isinstance(made, Scheduler):
-        return made
-    if found.group != GUEST_GROUP:
-        from torchx.schedulers.api import Scheduler as TorchXBase
-
-        if isinstance(made, TorchXBase):
-            return made
-    raise TypeError(f"it made a {type(made).__name__}, which is no scheduler")

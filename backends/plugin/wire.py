@@ -19,11 +19,12 @@ import msgspec
 
 from ...base.errors import TorchXTuiError, describe_error
 from ...base.typed_data import convert
+from ...base.validation import JsonObject
 from ...logs.source.stream import Cursor, LogStream  # noqa: F401
 from ...specs import errors
 from ...specs.errors import InvalidRunConfigException, SchedulerError
 from ...specs.roles import AppDef
-from ...specs.run_options import runopts
+from ...specs.run_options import get_type_name, runopts
 from ...specs.serialize import appdef_from_dict, appdef_to_dict
 from .. import types
 from ..shared.bounded_command import CommandOutput  # noqa: F401
@@ -37,72 +38,55 @@ QUICK_TIMEOUT_S = 10.0
 LAUNCH_TIMEOUT_S = 24 * 3600.0
 """For launches, and the builds before them."""
 _MAX_TRACEBACK_SIZE = 20_000  # characters, the end of it
-_OPTION_TYPES: dict[str, Any] = {
-    "str": str,
-    "int": int,
-    "float": float,
-    "bool": bool,
-    "list": list[str],
-    "dict": dict[str, str],
-}
-
-
-@dataclass(frozen=True)
-class Method:
-    """One method of the table.
-
-    Args:
-        action: what it does, as in "NAME could not ACTION".
-        timeout_s: seconds after which the call is given up.
-    """
-
-    action: str
-    timeout_s: float = ANSWER_TIMEOUT_S
-
-
-METHODS = {
-    # Of the process itself.
-    "open": Method("be loaded"),
-    "dry_run": Method("make the request"),
-    "launch": Method("launch", LAUNCH_TIMEOUT_S),
-    "build": Method("build a workspace", LAUNCH_TIMEOUT_S),
-    # Of the scheduler. One that the plugin does not override is not asked: that of `Scheduler` itself answers.
-    "close": Method("close", 1.0),
-    "run_opts": Method("list its run options", QUICK_TIMEOUT_S),
-    "known_values": Method("list the values of its run options"),
-    "_pre_build_validate": Method("accept this app"),
-    "_validate": Method("accept this app"),
-    "check": Method("be checked"),
-    "preflight": Method("check a launch"),
-    "check_names": Method("check names"),
-    "partitions": Method("list its partitions"),
-    "cluster": Method("describe its cluster"),
-    "estimate_start": Method("estimate a start"),
-    "alternatives": Method("find an earlier start"),
-    "list": Method("list jobs"),
-    "set_all_users": Method("choose whose jobs are listed"),
-    "missing_jobs": Method("say which jobs are missing"),
-    "subscribe": Method("report changes"),
-    "exists": Method("find a job"),
-    "has_ended": Method("describe a job"),
-    "describe": Method("describe a job"),
-    "describe_native": Method("read a request back"),
-    "usage": Method("measure usage"),
-    "log_iter": Method("read a log"),
-    "log_files": Method("find a log"),
-    "shell_command": Method("open a shell"),
-    "run_beside": Method("run a command beside a replica"),
-    "actions": Method("list actions"),
-    "act": Method("change a job"),
-    "cancel": Method("cancel a job"),
-    "_cancel_existing": Method("cancel a job"),
-    "delete": Method("delete a job"),
-    "_delete_existing": Method("delete a job"),
-    "own_app_ids": Method("list its own jobs"),
-    "detach": Method("detach a job"),
-    "end_own": Method("end its own jobs"),
-    "prune": Method("remove old jobs"),
-}
+_OPTION_TYPES = {get_type_name(kind): kind for kind in (str, int, float, bool, list[str], dict[str, str])}
+# A line each: the name, and what it does, as in "NAME could not ACTION". The first four are of the process itself.
+# One of the scheduler that the plugin does not override is not asked: that of `Scheduler` itself answers.
+_TABLE = """
+open                 be loaded
+dry_run              make the request
+launch               launch
+build                build a workspace
+close                close
+run_opts             list its run options
+known_values         list the values of its run options
+_pre_build_validate  accept this app
+_validate            accept this app
+check                be checked
+preflight            check a launch
+check_names          check names
+partitions           list its partitions
+cluster              describe its cluster
+estimate_start       estimate a start
+alternatives         find an earlier start
+list                 list jobs
+set_all_users        choose whose jobs are listed
+missing_jobs         say which jobs are missing
+subscribe            report changes
+exists               find a job
+has_ended            describe a job
+describe             describe a job
+describe_native      read a request back
+usage                measure usage
+log_iter             read a log
+log_files            find a log
+shell_command        open a shell
+run_beside           run a command beside a replica
+actions              list actions
+act                  change a job
+cancel               cancel a job
+_cancel_existing     cancel a job
+delete               delete a job
+_delete_existing     delete a job
+own_app_ids          list its own jobs
+detach               detach a job
+end_own              end its own jobs
+prune                remove old jobs
+"""
+_ROWS = (line.partition(" ") for line in _TABLE.strip().splitlines())
+METHODS = {name: action.strip() for name, _, action in _ROWS}
+"""The methods of the table, each with what it does."""
+TIMEOUTS_S = {"launch": LAUNCH_TIMEOUT_S, "build": LAUNCH_TIMEOUT_S, "close": 1.0, "run_opts": QUICK_TIMEOUT_S}
+"""Seconds after which a call is given up, where it is not after `ANSWER_TIMEOUT_S`."""
 
 
 @dataclass
@@ -134,7 +118,7 @@ def encode(value: Any) -> Any:
 def _encode_other(value: Any) -> Any:
     if isinstance(value, runopts):
         return [
-            [name, _type_name(option), option.help, option.default, option.is_required, option.aliases]
+            [name, get_type_name(option.opt_type), option.help, option.default, option.is_required, option.aliases]
             for name, option in value
         ]
     if isinstance(value, (str, Path)):
@@ -144,10 +128,6 @@ def _encode_other(value: Any) -> Any:
     if isinstance(value, Sequence):
         return list(value)
     raise TypeError(f"a {type(value).__name__} cannot be passed on")
-
-
-def _type_name(option: Any) -> str:
-    return "list" if option.is_type_list_of_str else "dict" if option.is_type_dict_of_str else option.opt_type.__name__
 
 
 def decode(data: Any, kind: Any) -> Any:
@@ -227,7 +207,7 @@ def plugin_error(name: str, action: str, error: BaseException) -> TorchXTuiError
     return made
 
 
-def encode_error(error: BaseException) -> dict[str, Any]:
+def encode_error(error: BaseException) -> JsonObject:
     """Convert an error; its traceback is for the log file."""
     attributes = {name: value for name, value in vars(error).items() if type(value) in (str, int, float, bool)}
     trace = "".join(traceback.format_exception(error))[-_MAX_TRACEBACK_SIZE:]

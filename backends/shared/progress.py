@@ -21,8 +21,6 @@ class Progress:
     """
 
     def __init__(self, show: Callable[[str], object]) -> None:
-        self.is_over = False
-        """Whether the launch has ended, as who began it says."""
         self._show = show
         self._cancelled = threading.Event()
         self._enders: list[Callable[[], object]] = []

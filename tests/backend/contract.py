@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Mapping
 from datetime import datetime, timezone
 from itertools import pairwise
-from typing import Any
 
 import pytest
+from support.background import in_background
 from support.waiting import CLUSTER_PATIENCE, PATIENCE, wait_until
 
 from torchx_tui.backends.abilities import DescribesCluster, DescribesNatively, KeepsLogFiles, RunsCommands, StreamsLogs
-from torchx_tui.backends.api import DescribeAppResponse, Scheduler, Stream
+from torchx_tui.backends.api import Stream
 from torchx_tui.specs.errors import InvalidRunConfigException, JobNotFoundError, SchedulerError
 from torchx_tui.specs.handles import parse_app_handle
 from torchx_tui.specs.resources import Resource
@@ -32,49 +30,49 @@ class Jobs:
         image: an image with ``sh``.
     """
 
-    def __init__(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any], image: str) -> None:
+    def __init__(self, scheduler, cfg, image):
         self.scheduler, self.cfg, self.image = scheduler, cfg, image
 
-    def needs(self, ability: type) -> None:
+    def needs(self, ability):
         """Skip the rest of a test if the scheduler lacks an ability."""
         if not isinstance(self.scheduler, ability):
             pytest.skip(f"{self.scheduler.backend} lacks the ability {ability.__name__}")
 
-    def app(self, script: str, replicas: int = 1, name: str = "contract") -> AppDef:
+    def app(self, script, replicas=1, name="contract"):
         resource = Resource(cpu=1, gpu=0, memMB=64)
         args = ["-c", script]
         role = Role("worker", self.image, entrypoint="sh", args=args, num_replicas=replicas, resource=resource)
         return AppDef(name, [role])
 
-    def submit(self, script: str, replicas: int = 1) -> str:
+    def submit(self, script, replicas=1):
         return self.scheduler.submit(self.app(script, replicas), self.cfg)
 
-    def start(self, script: str, replicas: int = 1) -> str:
+    def start(self, script, replicas=1):
         """Launch an app and wait until it runs; return its id."""
         app_id = self.submit(script, replicas)
         wait_until(lambda: self.describe(app_id).state == AppState.RUNNING, f"the start of {app_id}", CLUSTER_PATIENCE)
         return app_id
 
-    def finish(self, script: str, replicas: int = 1) -> str:
+    def finish(self, script, replicas=1):
         """Launch an app and wait for its end; return its id."""
         app_id = self.submit(script, replicas)
         self.end(app_id)
         return app_id
 
-    def end(self, app_id: str) -> DescribeAppResponse:
+    def end(self, app_id):
         """Wait for an app's end."""
         wait_until(lambda: self.describe(app_id).state in FINAL, f"the end of {app_id}", CLUSTER_PATIENCE)
         return self.describe(app_id)
 
-    def describe(self, app_id: str) -> DescribeAppResponse:
+    def describe(self, app_id):
         described = self.scheduler.describe(app_id)
         assert described is not None
         return described
 
-    def row(self, app_id: str) -> Any:
+    def row(self, app_id):
         return next((row for row in self.scheduler.list() if row.app_id == app_id), None)
 
-    def lines(self, app_id: str, k: int = 0, **query: Any) -> list[str]:
+    def lines(self, app_id, k=0, **query):
         return list(self.scheduler.log_iter(app_id, "worker", k, **query))
 
 
@@ -120,7 +118,7 @@ class SchedulerContract:
     def jobs(self, scheduler, cfg):
         return Jobs(scheduler, cfg, self.image)
 
-    def purge_log(self, scheduler: Scheduler[Any], described: DescribeAppResponse) -> None:
+    def purge_log(self, scheduler, described) -> None:
         """Remove the log of a finished app without the scheduler."""
         pytest.skip("this scheduler's logs cannot be removed alone")
 
@@ -320,12 +318,10 @@ class SchedulerContract:
     def test_close_ends_a_blocked_read(self, jobs, scheduler):
         app_id = jobs.submit("echo once; sleep 3600")
         lines, got = scheduler.log_iter(app_id, "worker", should_tail=True), []
-        reader = threading.Thread(target=lambda: got.extend(lines), daemon=True)
-        reader.start()
+        reading = in_background(lambda: got.extend(lines))
         wait_until(lambda: got, "the first line")
         lines.close()
-        reader.join(PATIENCE)
-        assert not reader.is_alive()
+        reading.result(PATIENCE)
         lines.close()
         assert got == ["once\n"]
 

@@ -1,17 +1,13 @@
 """Folders of files for tests of workspaces, and what is sent of them."""
 
-from __future__ import annotations
-
 import io
 import os
 import tarfile
-from collections.abc import Iterable
-from pathlib import Path
 
 import fsspec
 
 
-def fill(folder: Path, *names: str, **texts: str | bytes) -> Path:
+def fill(folder, *names, **texts):
     """Write files with their names as contents, or with these texts; return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in {**{name: name for name in names}, **texts}.items():
@@ -20,25 +16,24 @@ def fill(folder: Path, *names: str, **texts: str | bytes) -> Path:
     return folder
 
 
-def fill_memory(folder: Path, texts: dict[str, bytes]) -> str:
+def fill_memory(folder, texts):
     """Write files into fsspec's memory, under the name of a folder; return the URL there."""
     for name, text in texts.items():
         fsspec.filesystem("memory").pipe(f"/{folder.name}/{name}", text)
     return f"memory://{folder.name}"
 
 
-def tree(folder: Path) -> set[str]:
+def tree(folder):
     """Return the paths of all files and links below a folder."""
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir() or path.is_symlink()}
 
 
-def read_packed(tar: tarfile.TarFile, name: str) -> bytes:
+def read_packed(tar, name):
     """Return the content of a file that an engine is sent."""
     file = tar.extractfile(name)
-    assert file is not None
     return file.read()
 
 
-def packed(parts: Iterable[bytes]) -> tarfile.TarFile:
+def packed(parts):
     """Open what an engine is sent."""
     return tarfile.open(fileobj=io.BytesIO(b"".join(parts)))

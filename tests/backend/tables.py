@@ -1,7 +1,5 @@
 """The inputs of this folder's tests, with what is expected of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from support.tables import toml_table

@@ -1,7 +1,5 @@
 """The abilities of each scheduler; the contract tests skip those that a scheduler lacks."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from functools import partial
 from pathlib import Path

@@ -86,7 +86,7 @@ def test_fields_become_run_options():
 
 
 def test_options_without_source_have_no_texts():
-    namespace: dict[str, Any] = {"StructuredOpts": StructuredOpts, "dataclass": dataclass, "__name__": __name__}
+    namespace = {"StructuredOpts": StructuredOpts, "dataclass": dataclass, "__name__": __name__}
     exec("@dataclass\nclass Made(StructuredOpts):\n    queue: str = 'q'\n    '''Lost.'''", namespace)
     assert described(namespace["Made"])["queue"] == (str, False, "q", "queue")
 

@@ -1,6 +1,7 @@
 """The columns of pools and nodes, for the shell and the screen."""
 
 import pytest
+from backend.tables import TABLES
 
 from torchx_tui.backends.shared.cluster_columns import has_room, node_table, pool_table
 from torchx_tui.backends.types import ClusterNode, ClusterPool, ClusterStatus, pool_of
@@ -17,18 +18,10 @@ def test_texts_of_a_backend_are_made_safe():
     assert row == ("n1", "bad fan", "eve")
 
 
-@pytest.mark.parametrize(
-    ("item", "is_free"),
-    [
-        (ClusterNode("n", cpus=4, cpus_free=1), True),
-        (ClusterNode("n", cpus=4), False),
-        (ClusterNode("n", cpus=4, cpus_free=4, gpus={"a": (0, 8)}), False),
-        (ClusterNode("n", cpus=4, cpus_free=4, gpus={"a": (0, 8), "b": (1, 2)}), True),
-        (ClusterPool("p", cpus=4, cpus_free=4, is_open=False), False),
-    ],
-)
-def test_what_has_room(item, is_free):
-    assert has_room(item) == is_free
+@pytest.mark.parametrize(("counts", "is_free"), TABLES["cluster_columns"]["room"])
+def test_what_has_room(counts, is_free):
+    assert has_room(ClusterNode("n", **counts)) == is_free
+    assert not has_room(ClusterPool("p", **counts, is_open=False))
 
 
 def test_a_pool_has_the_sums_of_its_nodes():

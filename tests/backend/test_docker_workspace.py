@@ -1,7 +1,5 @@
 """Workspaces become images of a real engine."""
 
-from __future__ import annotations
-
 import threading
 from contextlib import suppress
 from unittest.mock import Mock
@@ -9,6 +7,7 @@ from unittest.mock import Mock
 import docker.errors
 import pytest
 from backend.projects import fill
+from support.background import in_background
 from support.docker_containers import output_of
 from support.waiting import PATIENCE, wait_until
 
@@ -82,8 +81,7 @@ HEAD = "ARG IMAGE\nFROM $IMAGE\n"
 def test_a_dockerfile_of_its_own(builder, tmp_path, progress):
     dockerfile = f"{HEAD}ARG WORKSPACE\nWORKDIR /work\nCOPY a b\nRUN echo $WORKSPACE >> b\n"
     project = fill(tmp_path / "p", **{"a": "a\n", DOCKERFILE: dockerfile})
-    image = builder.build(project)
-    assert builder.output(image, "cat", "/work/b") == f"a\n{project}\n"
+    assert builder.output(builder.build(project), "cat", "/work/b") == f"a\n{project}\n"
     assert progress[0] == f"building the image of {project}"
     assert any(": Step 4/7 : WORKDIR /work" in words for words in progress)
     progress.clear()
@@ -120,22 +118,17 @@ def test_a_failed_build_shows_its_last_lines(builder, tmp_path):
 
 def test_a_cancelled_build_ends_at_once(builder, tmp_path):
     project = fill(tmp_path / "p", **{DOCKERFILE: f"{HEAD}RUN echo begun; sleep 3600\n"})
-    begun, failures = threading.Event(), []
+    begun = threading.Event()
     progress = Progress(lambda text: begun.set() if "begun" in text and "Step" not in text else None)
 
     def launch():
         with shown_progress(progress):
-            try:
-                builder.build(project)
-            except BaseException as error:
-                failures.append(type(error))
+            builder.build(project)
 
-    thread = threading.Thread(target=launch, daemon=True)
-    thread.start()
+    launching = in_background(launch)
     assert begun.wait(PATIENCE)
     progress.cancel()
-    thread.join(PATIENCE)
-    assert failures == [LaunchCancelledError]
+    assert isinstance(launching.exception(PATIENCE), LaunchCancelledError)
     with builder.workspace_engine() as client:
 
         def commands():

@@ -6,11 +6,11 @@ import os
 import re
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import fields
 
 import pytest
+from support.background import in_background
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.history import journal as launch_journal
@@ -316,10 +316,7 @@ def test_others_may_read_while_a_long_journal_is_read(launches, reader, monkeypa
     records, found = launches(30), []
 
     def take_turn(_seconds):
-        thread = threading.Thread(target=lambda: found.append(reader.find(records[-1].handle)))
-        thread.start()
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
+        found.append(in_background(lambda: reader.find(records[-1].handle)).result(PATIENCE))
 
     # Reading the clock takes some time.
     looks = itertools.count()

@@ -1,7 +1,5 @@
 """Workspaces are built in the midst of a launch, never for a preview, in TorchX's order."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -161,5 +159,4 @@ def test_a_dry_run_notes_double_dollars(runner, role, note):
 
 def test_double_dollars_of_a_batch_script_are_kept(runner, scheduler):
     scheduler.capabilities = replace(scheduler.capabilities, batch_scripts=True)
-    app = AppDef("a", [BatchScript("#!/bin/sh\necho $$\n").role()])
-    assert str(runner.dryrun(app, "local_cwd")) == "image: \n"
+    assert str(runner.dryrun(AppDef("a", [BatchScript("#!/bin/sh\necho $$\n").role()]), "local_cwd")) == "image: \n"

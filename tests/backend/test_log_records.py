@@ -15,6 +15,7 @@ from unittest.mock import Mock
 
 import pytest
 from log_writing import LogWriter
+from support.background import in_background
 from support.canned import CannedScheduler
 from support.streaming import LinesScheduler
 from support.waiting import PATIENCE, wait_until
@@ -164,12 +165,6 @@ def test_files_are_followed_up_to_a_time(writer):
     assert list(lines) == []
 
 
-def test_times_in_the_past_are_not_waited_for(writer):
-    writer.path.with_suffix(".index").write_text("0 900.000 o\n")
-    assert list(writer.lines(follow=True, until=899.0)) == []
-    assert list(writer.lines(follow=True, until=901.0)) == LINES
-
-
 def test_quiet_files_are_read_less_often(writer, monkeypatch):
     times, now = iter([101.5, 102.0, 129.5, 130.0, 1e6, 1e6 + 1.5]), 100.0
     waits = []
@@ -207,7 +202,14 @@ def test_a_line_may_be_a_second_late(writer, monkeypatch):
 
 @pytest.mark.parametrize(
     ("query", "numbers"),
-    [({"since": 1000.0}, [1, 2]), ({"until": 1000.0}, [0, 1]), ({"since": 950.0, "until": 1050.0}, [1])],
+    [
+        ({"since": 1000.0}, [1, 2]),
+        ({"until": 1000.0}, [0, 1]),
+        ({"since": 950.0, "until": 1050.0}, [1]),
+        # Times in the past are not waited for.
+        ({"follow": True, "until": 899.0}, []),
+        ({"follow": True, "until": 2000.0}, [0, 1, 2]),
+    ],
 )
 def test_lines_of_a_time_range(writer, query, numbers):
     writer.path.with_suffix(".index").write_text("0 900.000 o\n4 1000.000 o\n8 1100.000 o\n")
@@ -219,23 +221,18 @@ def test_files_without_an_index_have_one_time(writer):
     assert list(writer.lines(since=time.time() - HOUR)) == LINES
 
 
-@pytest.mark.parametrize("ended", [True, False])
-def test_missing_lines_are_read_from_the_outputs(writer, tmp_path, monkeypatch, ended):
-    """At the end of the app, or once they have been missing for a while."""
-    monkeypatch.setattr(replica_reader, "COMBINED_LAG_S", HOUR if ended else 0.0)
+@pytest.mark.parametrize(("follow", "ended"), [(True, True), (True, False), (False, False)])
+def test_missing_lines_are_read_from_the_outputs(writer, tmp_path, monkeypatch, follow, ended):
+    """At the end of the app, or once they have been missing for a while; at once without following."""
+    monkeypatch.setattr(replica_reader, "COMBINED_LAG_S", 0.0 if follow and not ended else HOUR)
     monkeypatch.setattr(replica_reader, "LAG_CHECK_INTERVAL_S", 0.0)
     writer.path.with_suffix(".index").write_text("0 900.000 o\n")
     (tmp_path / "stdout.log").write_bytes(b"one\ntwo\nthree\nfour\n")
     writer.ended = ended
-    lines = writer.lines(stdout=tmp_path / "stdout.log", follow=True)
+    lines = writer.lines(stdout=tmp_path / "stdout.log", follow=follow)
     assert [next(lines) for _ in range(4)] == [*LINES, "four\n"]
+    assert follow or list(lines) == []
     lines.close()
-
-
-def test_missing_lines_are_read_without_following(writer, tmp_path):
-    writer.path.with_suffix(".index").write_text("0 900.000 o\n")
-    (tmp_path / "stdout.log").write_bytes(b"one\ntwo\nthree\nfour\n")
-    assert list(writer.lines(stdout=tmp_path / "stdout.log")) == [*LINES, "four\n"]
 
 
 def test_files_are_read_once_and_left_closed(writer):
@@ -400,7 +397,7 @@ def test_a_stream_of_lines_knows_its_output(stream, letter):
 
 @pytest.mark.parametrize(("stream", "asked"), [(Stream.COMBINED, None), (Stream.STDERR, Stream.STDERR)])
 def test_a_scheduler_of_lines_may_choose_its_stream(stream, asked):
-    scheduler: Any = SimpleNamespace(log_iter=Mock(return_value=[]))
+    scheduler = SimpleNamespace(log_iter=Mock(return_value=[]))
     assert list(open_stream(scheduler, "app", "r", 2, stream, None, follow=False)) == []
     scheduler.log_iter.assert_called_once_with("app", "r", 2, should_tail=False, streams=asked)
 
@@ -492,16 +489,13 @@ def test_following_ends_when_no_line_can_come(monkeypatch, timers, until, second
 
 def test_closing_ends_a_blocked_read():
     stream = Canned("a\n", waits=True)
-    lines, found = Backend(stream, has_ended=lambda: False).lines(follow=True), []
+    lines = Backend(stream, has_ended=lambda: False).lines(follow=True)
     assert next(lines) == "a\n"
     assert not stream.closed.is_set()
-    thread = threading.Thread(target=lambda: found.extend(lines))
-    thread.start()
+    rest = in_background(lambda: list(lines))
     lines.close()
     lines.close()
-    thread.join(PATIENCE)
-    assert not thread.is_alive()
-    assert found == []
+    assert rest.result(PATIENCE) == []
 
 
 def test_closing_ends_the_wait_for_a_server():

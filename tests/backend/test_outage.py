@@ -31,7 +31,7 @@ class Away(CannedScheduler):
 
     def __init__(self):
         super().__init__()
-        self.away: set[int] = set()
+        self.away = set()
         self.asked = 0
         self.ends_at = 0
         self.add("x-1", AppState.RUNNING, 60)
@@ -53,7 +53,6 @@ def test_wait_survives_outages_and_reports_each_once(runner, scheduler):
     scheduler.away, scheduler.ends_at = {0, 1, 2, 4, 5}, 5
     reports = []
     status = runner.job(HANDLE).wait(0.01, on_lost=lambda error: reports.append(str(error)))
-    assert status is not None
     assert status.state is AppState.SUCCEEDED
     assert reports == ["nothing listens"] * 2
     assert scheduler.asked == 7

@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+from support.background import in_background
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.docker.scheduler import DockerScheduler
@@ -34,23 +35,18 @@ def progress():
 
 
 def test_a_cancel_ends_a_blocked_step(progress):
-    closed, entered, failures = threading.Event(), threading.Event(), []
+    closed, entered = threading.Event(), threading.Event()
 
     def run():
-        try:
-            with progress.ended_by(closed.set):
-                entered.set()
-                assert closed.wait(PATIENCE)
-                raise OSError("the connection was closed")
-        except BaseException as error:
-            failures.append(type(error))
+        with progress.ended_by(closed.set):
+            entered.set()
+            assert closed.wait(PATIENCE)
+            raise OSError("the connection was closed")
 
-    thread = threading.Thread(target=run)
-    thread.start()
+    running = in_background(run)
     assert entered.wait(PATIENCE)
     progress.cancel()
-    thread.join(PATIENCE)
-    assert failures == [LaunchCancelledError]
+    assert isinstance(running.exception(PATIENCE), LaunchCancelledError)
 
 
 def test_other_steps_are_not_ended(progress):

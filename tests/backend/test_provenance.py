@@ -3,11 +3,14 @@
 import os
 import threading
 import time
+from concurrent.futures import wait
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from support.background import in_background
 from support.canned_launches import CannedLaunches
 from support.git import WorkTree
 from support.waiting import NEVER, PATIENCE, wait_until
@@ -80,6 +83,14 @@ def git_calls(monkeypatch):
     return calls
 
 
+@pytest.fixture
+def continued(git_calls):
+    """Return the event for which queries of git wait."""
+    event = threading.Event()
+    git_calls.side_effect = lambda *arguments: event.wait(PATIENCE) and git_state(*arguments)
+    return event
+
+
 # Git
 
 
@@ -98,7 +109,7 @@ def test_states_of_a_work_tree(tree):
     (tree.folder / os.fsdecode(b"\xff.py")).write_text("x")
     tree.git("add", "--all")
     assert state_of(tree.folder) == GitState(clean.commit, True)
-    (tree.folder / ".git" / "index").write_text("damaged")
+    (tree.folder / ".git/index").write_text("damaged")
     assert state_of(tree.folder) == GitState()
 
 
@@ -127,7 +138,7 @@ def test_no_program_of_a_repository_is_run(tmp_path, tree):
 
 
 def test_the_index_is_not_written(tree):
-    index = tree.folder / ".git" / "index"
+    index = tree.folder / ".git/index"
     tree.write("train.py", "lr = 0.1\n")  # of a later time, so that git would like to refresh its index
     os.utime(tree.folder / "train.py", (1, 1))
     before = index.stat().st_mtime_ns
@@ -148,13 +159,8 @@ def test_commit_and_dirty_flag_are_noted(launch, tree):
     assert (record.app_id, record.state) == ("job-1", "SUBMITTED")
 
 
-def test_a_launch_does_not_wait_for_its_note(begin, noted, runner, monkeypatch):
-    continued = threading.Event()
-
-    def slow(*_):
-        continued.wait(PATIENCE)
-
-    monkeypatch.setattr(provenance, "git_state", slow)
+def test_a_launch_does_not_wait_for_its_note(begin, noted, runner, continued, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     handle = begin("one:1")
     record = runner.journal.find(handle)
     assert (record.app_id, record.world) == ("job-0", {})
@@ -165,9 +171,7 @@ def test_a_launch_does_not_wait_for_its_note(begin, noted, runner, monkeypatch):
     assert noted(handle).world == {"commit": "", "dirty": False}
 
 
-def test_a_deleted_job_is_not_noted(begin, runner, monkeypatch):
-    continued = threading.Event()
-    monkeypatch.setattr(provenance, "git_state", lambda *_: continued.wait(PATIENCE) and None)
+def test_a_deleted_job_is_not_noted(begin, runner, continued):
     runner.job(begin("one:1")).delete()
     continued.set()
     for thread in threading.enumerate():
@@ -186,11 +190,8 @@ def test_notes_of_two_threads_are_merged(journal):
                 record, **({"world": {"commit": "abc"}} if number % 2 else {"app_id": "it", "state": "RUNNING"})
             )
 
-    threads = [threading.Thread(target=note, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
+    for noting in [in_background(partial(note, number)) for number in range(8)]:
+        noting.result(PATIENCE)
     (kept,) = Journal(journal.folder).records()
     assert (kept.app_id, kept.state, kept.world) == ("it", "RUNNING", {"commit": "abc"})
 
@@ -288,14 +289,7 @@ def test_many_jobs_are_compared_with_one_query(launch, runner, tree, git_calls):
     assert [call.args[0] for call in git_calls.mock_calls] == [tree.folder]
 
 
-def test_waiting_launches_share_an_answer_of_git(begin, noted, tree, git_calls):
-    continued = threading.Event()
-
-    def slow(*arguments):
-        continued.wait(PATIENCE)
-        return git_state(*arguments)
-
-    git_calls.side_effect = slow
+def test_waiting_launches_share_an_answer_of_git(begin, noted, tree, git_calls, continued):
     handles = [begin("") for _ in range(6)]
     continued.set()
     assert {noted(handle).world["commit"] for handle in handles} == {tree.git("rev-parse", "HEAD")}
@@ -311,20 +305,12 @@ def test_an_answer_of_git_must_be_new_enough(tmp_path, git_calls, monkeypatch):
         assert git_calls.call_count == count
 
 
-def test_closing_waits_for_notes(begin, runner, tree, git_calls, monkeypatch):
+def test_closing_waits_for_notes(begin, runner, tree, continued, monkeypatch):
     monkeypatch.setattr(provenance, "CLOSE_TIMEOUT_S", NEVER)
-    continued = threading.Event()
-
-    def slow(*arguments):
-        continued.wait(PATIENCE)
-        return git_state(*arguments)
-
-    git_calls.side_effect = slow
     handle = begin("one:1")
-    closing = threading.Thread(target=runner.close)
-    closing.start()
-    closing.join(0.5)
-    assert closing.is_alive()
+    closing = in_background(runner.close)
+    wait([closing], 0.5)
+    assert not closing.done()
     continued.set()
-    closing.join(PATIENCE)
+    closing.result(PATIENCE)
     assert runner.journal.find(handle).world["commit"] == tree.git("rev-parse", "HEAD")

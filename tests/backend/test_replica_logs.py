@@ -55,7 +55,7 @@ def data(kept):
 
 def test_files_are_named(runner_of, tmp_path):
     found = runner_of(CannedScheduler(logs=tmp_path)).job(HANDLE).replica_log("trainer", 1)
-    assert found == ReplicaLog("trainer", 1, combined=tmp_path / "app" / "trainer" / "1" / "combined.log")
+    assert found == ReplicaLog("trainer", 1, combined=tmp_path / "app/trainer/1/combined.log")
 
 
 @pytest.mark.parametrize(("replicas", "files", "shown"), TABLES["replica_logs"]["shown"])

@@ -257,15 +257,7 @@ def test_requests_are_passed_on(busy_runner, busy, method, arguments, expected):
     assert mock.mock_calls == [call(*expected)]
 
 
-@pytest.mark.parametrize(
-    ("method", "arguments", "message"),
-    [
-        ("shell_command", ("r", 0), "lines opens no shell in train-1"),
-        ("run_beside", ("r", 0, ["true"], 1.0), "lines runs no commands beside train-1"),
-        ("act", ("hold",), "lines cannot hold train-1"),
-        ("describe_native", (), "lines has no description of its own of train-1"),
-    ],
-)
+@pytest.mark.parametrize(("method", "arguments", "message"), TABLES["runner"]["missing"])
 def test_a_missing_ability_is_an_error(journal, method, arguments, message):
     job = Runner(journal=journal, schedulers={"local_cwd": LinesScheduler()}).job(HANDLE)
     with pytest.raises(SchedulerError, match=message):
@@ -397,15 +389,7 @@ def test_odd_ids_and_times_are_left_out(runner, scheduler, monkeypatch):
 # Schedulers
 
 
-@pytest.mark.parametrize(
-    ("levels", "watched", "chosen"),
-    [
-        (("ok", "ok"), ["first", "second"], "first"),
-        (("error", "warning"), ["first", "second"], "second"),
-        (("error", "error"), ["first", "second"], "first"),
-        (("error", "ok"), ["first"], "first"),
-    ],
-)
+@pytest.mark.parametrize(("levels", "watched", "chosen"), TABLES["runner"]["defaults"])
 def test_the_default_is_the_first_usable_scheduler(monkeypatch, levels, watched, chosen):
     schedulers = {"first": CannedScheduler(), "second": CannedScheduler()}
     for scheduler, level in zip(schedulers.values(), levels, strict=True):

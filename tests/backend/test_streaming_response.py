@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import urllib3
+from support.background import in_background
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.shared.streaming_response import StreamingResponse
@@ -29,11 +30,10 @@ def answer(data):
             peer.sendall(data)
             peers.append(peer)
 
-        thread = threading.Thread(target=accept)
-        thread.start()
+        accepting = in_background(accept)
         pool = urllib3.PoolManager(timeout=0.2)
         response = pool.request("GET", f"http://127.0.0.1:{port}/", preload_content=False, retries=False)
-        thread.join(PATIENCE)
+        accepting.result(PATIENCE)
     client: Any = getattr(response.connection, "sock", None)
     made = StreamingResponse(response)
     with peers[0]:
@@ -86,13 +86,9 @@ def test_a_broken_answer_is_an_error(sent):
 @pytest.mark.parametrize("head", [CHUNKED, UNTIL_CLOSED])
 def test_another_thread_ends_a_blocked_read(head):
     with answer(head) as (_, _, made):
-        found = []
-        reader = threading.Thread(target=lambda: found.append(made.read()))
-        reader.start()
+        reading = in_background(made.read)
         made.shut()
-        reader.join(PATIENCE)
-        assert not reader.is_alive()
-        assert (found, made.read()) == ([b""], b"")
+        assert reading.result(PATIENCE) == made.read() == b""
 
 
 def test_objects_come_one_a_line():
@@ -145,19 +141,14 @@ def test_an_odd_chunk_is_an_error(chunk):
 
 def test_the_program_of_ssh_is_ended():
     """The connection is a process: its socket was never connected."""
-    process = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process: Any = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     connection = SimpleNamespace(proc=process)
     connection.shutdown = MethodType(lambda self, how: None, connection)
-    assert process.stdin is not None
-    assert process.stdout is not None
     response = urllib3.HTTPResponse(process.stdout, preload_content=False, sock_shutdown=connection.shutdown)
     made = StreamingResponse(response)
-    found = []
-    reader = threading.Thread(target=lambda: found.append(made.read()))
-    reader.start()
+    reading = in_background(made.read)
     made.shut()
-    reader.join(PATIENCE)
-    assert found == [b""]
+    assert reading.result(PATIENCE) == b""
     made.close()
     process.stdin.close()
     process.wait(PATIENCE)

@@ -1,7 +1,5 @@
 """Projects are copied without what their ignore files name, and become images."""
 
-from __future__ import annotations
-
 import os
 import tarfile
 from pathlib import Path
@@ -32,7 +30,7 @@ def test_a_folder_is_copied(tmp_path):
     texts = {".torchxignore": "*.pyc\ndata\n!data/small\n", ".dockerignore": "main.py\n"}
     project = fill(tmp_path / "project", "main.py", "a/b/a.py", "a/a.pyc", "data/big", "data/small", "run.sh", **texts)
     (project / "run.sh").chmod(0o755)
-    (project / "only" / "empty").mkdir(parents=True)
+    (project / "only/empty").mkdir(parents=True)
     (project / "link").symlink_to("main.py")
     (project / "loop").symlink_to("..")
     target = fill(tmp_path / "target", "kept", "main.py")
@@ -50,7 +48,7 @@ def test_a_folder_is_copied(tmp_path):
             "run.sh",
         ]
         assert sorted(tree(target)) == files
-        assert (target / "only" / "empty").is_dir()
+        assert (target / "only/empty").is_dir()
         assert os.access(target / "run.sh", os.X_OK)
         assert (target / "link").readlink() == Path("main.py")
         assert (target / "main.py").read_text() == "main.py"
@@ -73,22 +71,22 @@ def test_a_file_is_copied(tmp_path):
 def test_links_are_not_followed(tmp_path):
     outside = fill(tmp_path, "outside") / "outside"
     (tmp_path / "target").mkdir()
-    (tmp_path / "target" / "a").symlink_to(outside)
+    (tmp_path / "target/a").symlink_to(outside)
     copy_project(fill(tmp_path / "project", "a"), tmp_path / "target")
     assert outside.read_text() == "outside"
-    assert (tmp_path / "target" / "a").read_text() == "a"
+    assert (tmp_path / "target/a").read_text() == "a"
 
 
 @pytest.mark.parametrize("slash", ["", "/"])
 def test_a_url_is_copied(tmp_path, slash):
     files = {"a.py": b"a", "deep/er/b.py": b"b", "sub/c.pyc": b"c", ".torchxignore": b"*.pyc\n\xff\n"}
-    url, target = fill_memory(tmp_path, files) + slash, tmp_path / "new" / "target"
+    url, target = fill_memory(tmp_path, files) + slash, tmp_path / "new/target"
     for _ in range(2):
         copy_project(url, target)
         assert tree(target) == {".torchxignore", "a.py", "deep/er/b.py"}
     # Of one file, a folder that exists takes it in.
     for to in ("file.py", ""):
-        copy_project(f"{url.rstrip('/')}/a.py", tmp_path / "of" / "one" / to)
+        copy_project(f"{url.rstrip('/')}/a.py", tmp_path / "of/one" / to)
     assert tree(tmp_path / "of") == {"one/file.py", "one/a.py"}
     Workspace.from_str(f"{url.rstrip('/')}/deep").merge_into(tmp_path / "merged", copy_project)
     assert tree(tmp_path / "merged") == {"er/b.py"}
@@ -237,7 +235,7 @@ def test_a_url_is_packed_with_modes(tmp_path):
         tmp_path / "p", "run.sh", "sub/train.py", "c.pyc", **{".dockerignore": "*.pyc", DOCKERFILE: "FROM a"}
     )
     (project / "run.sh").chmod(0o755)
-    (project / "sub" / "train.py").chmod(0o600)
+    (project / "sub/train.py").chmod(0o600)
     data = b"".join(build_context(f"file://{project}/"))
     with packed([data]) as tar:
         assert {entry.name: (entry.mode, entry.mtime, entry.linkname) for entry in tar} == {

@@ -24,6 +24,14 @@ def command(capsys, monkeypatch, tmp_path):
 
 
 @pytest.fixture
+def user_config(own_home):
+    """Return the path of the user's config.toml, in a folder that is there."""
+    path = own_home / "config" / "torchx-tui" / "config.toml"
+    path.parent.mkdir(parents=True)
+    return path
+
+
+@pytest.fixture
 def scheduler(monkeypatch):
     """Give the scheduler that commands use as local_cwd."""
     made = LaunchingScheduler()

@@ -41,10 +41,8 @@ def test_components_and_their_flags(tmp_path):
     assert completed("torchx-tui run jobs.py:mine --si", tmp_path) == {"--size"}
 
 
-def test_handles_and_profiles(command, tmp_path, own_home):
+def test_handles_and_profiles(command, tmp_path, user_config):
     handle = command("run", "-s", "local_cwd", "utils.echo").out.strip()
     assert completed("torchx-tui status local_cwd:", tmp_path) == {handle}
-    config = own_home / "config" / "torchx-tui" / "config.toml"
-    config.parent.mkdir(parents=True)
-    config.write_text("[profiles.small]\n[profiles.large]\n")
+    user_config.write_text("[profiles.small]\n[profiles.large]\n")
     assert completed("torchx-tui --profile ", tmp_path) == {"small", "large"}

@@ -55,13 +55,11 @@ def test_every_subject_is_checked(command):
     assert found["kubernetes"] == found["slurm"] == [("ok", "not set up here", "")]
 
 
-def test_faults_of_the_config(command, tmp_path, own_home):
-    config = own_home / "config" / "torchx-tui" / "config.toml"
-    config.parent.mkdir(parents=True)
-    config.write_text(CONFIG)
+def test_faults_of_the_config(command, tmp_path, user_config):
+    user_config.write_text(CONFIG)
     (tmp_path / ".torchxconfig").write_text(TORCHXCONFIG)
     found = findings(command)
-    words = f"{config}: thmee is not a setting; did you mean theme?; the rest of the file is used"
+    words = f"{user_config}: thmee is not a setting; did you mean theme?; the rest of the file is used"
     assert found["config.toml"][0][:2] == ("error", words)
     file = f"{tmp_path}/.torchxconfig"
     faults = [what for _, what, _ in found["profiles and .torchxconfig"]]

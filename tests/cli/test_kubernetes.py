@@ -29,8 +29,8 @@ def server(tmp_path, monkeypatch):
             "users": [{"name": "test", "user": {}}],
         }
         path.write_text(json.dumps(config))
-        made.answers["GET", PODS] = 200, {"items": []}
-        made.answers["GET", "/api/v1/namespaces/default/events"] = 200, {"items": []}
+        made.lists(PODS)
+        made.lists("/api/v1/namespaces/default/events")
         yield made
 
 
@@ -42,7 +42,7 @@ def volcano_job(phase: str) -> Any:
 
 
 def test_log_of_a_pending_job_names_what_it_waits_for(command, server):
-    server.answers["GET", JOB] = 200, volcano_job("Pending")
+    server.gives(JOB, volcano_job("Pending"))
     ended = command("log", HANDLE)
     assert (ended.code, ended.out) == (0, "")
     assert re.search(r"job has not started and has no log yet: \S+", ended.err)
@@ -71,7 +71,7 @@ def test_dryrun_without_a_server(command, server, checked):
 )
 def test_commands_without_the_right_to_list_pods(command, server, words, shown):
     refusal = 'pods is forbidden: User "alice" cannot list resource "pods" in API group "" in the namespace "default"'
-    server.answers["GET", JOB] = 200, volcano_job("Completed")
+    server.gives(JOB, volcano_job("Completed"))
     server.answers["GET", PODS] = status(403, "Forbidden", refusal)
     ended = command(*words, HANDLE)
     assert ended.code == 0
@@ -83,7 +83,7 @@ def test_cancel_names_the_right_that_is_missing(command, server):
     what = 'resource "jobs/status" in API group "batch.volcano.sh" in the namespace "default"'
     refusal = f'jobs.batch.volcano.sh "job" is forbidden: User "alice" cannot update {what}'
     listing = 'pods is forbidden: User "alice" cannot list resource "pods" in API group "" in the namespace "default"'
-    server.answers["GET", JOB] = 200, volcano_job("Running")
+    server.gives(JOB, volcano_job("Running"))
     server.answers["GET", PODS] = status(403, "Forbidden", listing)
     server.answers["PUT", f"{JOB}/status"] = status(403, "Forbidden", refusal)
     ended = command("cancel", HANDLE)

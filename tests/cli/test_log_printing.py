@@ -174,42 +174,33 @@ def test_other_jobs_have_no_stdin(flags):
 def test_pdb_can_be_used_in_run():
     with Terminal(python(PDB)) as app:
         app.wait(r"^python/0 \(Pdb\)( *)$")
-        app.press("p x", "enter")
-        app.wait(r"^python/0 \(Pdb\) p x\n21\npython/0 \(Pdb\)( *)$")
-        app.press("c", "enter")
-        app.wait(r"^python/0 \(Pdb\) c\nresult 42$")
+        app.press("p x", "enter", wait=r"^python/0 \(Pdb\) p x\n21\npython/0 \(Pdb\)( *)$")
+        app.press("c", "enter", wait=r"^python/0 \(Pdb\) c\nresult 42$")
         assert app.wait_for_end() == 0
 
 
 def test_ctrl_d_ends_the_input_of_a_job():
     with Terminal(sh("cat; echo end")) as app:
         app.wait("^local_cwd://")
-        app.press("text", "enter", "ctrl+d")
-        app.wait("^sh/0 text\nsh/0 end$")
+        app.press("text", "enter", "ctrl+d", wait="^sh/0 text\nsh/0 end$")
         assert app.wait_for_end() == 0
 
 
 def test_ctrl_c_at_a_prompt_cancels_the_job():
     with Terminal(python("input('really? ')")) as app:
         app.wait(r"^python/0 really\?( *)$")
-        app.press("ctrl+c")
-        app.wait("^torchx-tui: cancelled local_cwd://")
+        app.press("ctrl+c", wait="^torchx-tui: cancelled local_cwd://")
         assert app.wait_for_end() == 130
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the shell's job control")
 def test_ctrl_z_suspends_the_job_that_reads_the_terminal():
     with Terminal(["bash", "--norc", "--noprofile", "-i"], environ={"PS1": "> ", "PATH": os.environ["PATH"]}) as app:
-        app.press(shlex.join(python("print('got', input('name? '))")), "enter")
-        app.wait(r"^python/0 name\?( *)$")
-        app.press("ctrl+z")
-        app.wait("Stopped")
-        app.press("echo a$((1 + 1))", "enter")
-        app.wait("^a2$")
-        app.press("fg", "enter")
-        app.wait("^> fg$")
-        app.press("me", "enter")
-        app.wait("got me$")
+        app.press(shlex.join(python("print('got', input('name? '))")), "enter", wait=r"^python/0 name\?( *)$")
+        app.press("ctrl+z", wait="Stopped")
+        app.press("echo a$((1 + 1))", "enter", wait="^a2$")
+        app.press("fg", "enter", wait="^> fg$")
+        app.press("me", "enter", wait="got me$")
         app.press("exit", "enter")
         assert app.wait_for_end() == 0
 
@@ -217,7 +208,5 @@ def test_ctrl_z_suspends_the_job_that_reads_the_terminal():
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the shell's job control")
 def test_job_in_the_background_leaves_the_terminal_alone():
     with Terminal(["bash", "--norc", "--noprofile", "-i"], environ={"PS1": "> ", "PATH": os.environ["PATH"]}) as app:
-        app.press(f"{shlex.join(sh('cat; echo no input'))} &", "enter")
-        app.wait("sh/0 no input")
-        app.press("echo a$((1 + 1))", "enter")
-        app.wait("^a2$")
+        app.press(f"{shlex.join(sh('cat; echo no input'))} &", "enter", wait="sh/0 no input")
+        app.press("echo a$((1 + 1))", "enter", wait="^a2$")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import fcntl
-import io
 import logging
 import os
 import re
@@ -17,7 +16,7 @@ import termios
 from typing import Any, get_args
 
 import pytest
-from support.command import Ended
+from support.command import Ended, Screen
 from support.component_files import HEADER, make_environment
 from support.waiting import NEVER, PATIENCE
 
@@ -112,11 +111,9 @@ leave(3)
 
 
 @pytest.fixture
-def faulty_config(own_home):
+def faulty_config(user_config):
     """Have a config.toml with an unknown setting."""
-    config = own_home / "config" / "torchx-tui" / "config.toml"
-    config.parent.mkdir(parents=True)
-    config.write_text("nope = 1\n")
+    user_config.write_text("nope = 1\n")
 
 
 def test_log_file_on_a_full_disk_is_silent(faulty_config):
@@ -126,13 +123,6 @@ def test_log_file_on_a_full_disk_is_silent(faulty_config):
     assert (ended.returncode, ended.stdout.split()) == (0, ["APP", "HANDLE", "APP", "NAME", "APP", "STATUS"])
     (line,) = ended.stderr.splitlines()
     assert "nope is not a setting" in line
-
-
-class Screen(io.StringIO):
-    """A stream that is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def take_terminal(monkeypatch: pytest.MonkeyPatch) -> Screen:

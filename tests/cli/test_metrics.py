@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import re
 import sys
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from support.command import Screen
 from support.waiting import wait_until
 
 from torchx_tui.cli import progress
@@ -67,15 +66,6 @@ def test_file_of_metrics(command):
     assert command("metrics", "--file", str(LOGS / "verl.src.log")).out.startswith("Step 40 of 105, 38 %")
     found = command("metrics", "--file", str(LOGS.parent / "hf.tfevents"), "train/loss", "--json").data
     assert found["metrics"][0]["from"] == "hf.tfevents"
-
-
-class Screen(io.StringIO):
-    """A stdout that is a terminal."""
-
-    encoding: Any = "UTF-8"
-
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.fixture

@@ -162,6 +162,6 @@ def test_wait_survives_a_refused_connection(tmp_path, monkeypatch):
             job = make_job("job-1")
             job["metadata"] |= {"namespace": "default", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}
             job["status"] = {"state": {"phase": "Completed", "lastTransitionTime": "2026-01-01T00:01:00Z"}}
-            server.answers["GET", "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs/job-1"] = 200, job
-            server.answers["GET", "/api/v1/namespaces/default/pods"] = 200, {"items": [], "metadata": {}}
+            server.gives("/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs/job-1", job)
+            server.gives("/api/v1/namespaces/default/pods", {"items": [], "metadata": {}})
             assert waiting.wait(PATIENCE) == 0

@@ -8,17 +8,11 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from support.command import Screen
 
 from torchx_tui.backends.types import Finding
 from torchx_tui.cli import doctor
 from torchx_tui.cli.output import plain_lines, put_table, terminal_width
-
-
-class Screen(io.StringIO):
-    """A stdout that is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.mark.parametrize(("columns", "width"), [("60", 60), ("200", 200), ("0", 80), ("many", 80), ("", 80)])

@@ -72,13 +72,13 @@ def test_doctor_names_each_plugin_with_its_group(command, plugins):
 
 
 def test_doctor_says_why_one_is_broken_and_looks_at_the_others(command, plugins, monkeypatch):
-    create = remote._create
+    open_plugin = remote._open
 
-    def create_soon(found: FoundScheduler, *rest: Any) -> remote.RemoteScheduler:
+    def open_soon(found: FoundScheduler, *rest: Any) -> Any:
         monkeypatch.setattr(remote, "LOAD_SECONDS", 1.0 if found.name.startswith("hangs") else NEVER)
-        return create(found, *rest)
+        return open_plugin(found, *rest)
 
-    monkeypatch.setattr(remote, "_create", create_soon)
+    monkeypatch.setattr(remote, "_open", open_soon)
     plugins.module("acme_raises", "raise RuntimeError('no licence')")
     plugins.module("acme_hangs", "import threading; threading.Event().wait()")
     points = {f"hangs{number}": "acme_hangs:create" for number in range(4)}

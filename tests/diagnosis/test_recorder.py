@@ -7,6 +7,7 @@ import struct
 from pathlib import Path
 
 import pytest
+from support.tables import toml_table
 
 from torchx_tui.diagnosis.ranks import name_ranks
 from torchx_tui.diagnosis.recorder.dump import DumpError, parse_dump, rank_of_file, read_dump
@@ -14,6 +15,7 @@ from torchx_tui.diagnosis.recorder.findings import find, rank_positions
 from torchx_tui.diagnosis.stacks.text import describe_finding, describe_state
 
 DATA = Path(__file__).parent / "data" / "fr"
+FINDINGS = toml_table(Path(__file__).with_name("findings.toml"))
 
 
 def files_of(case, pattern="fr_*"):
@@ -104,25 +106,17 @@ def hostile(folder):
     }
 
 
+TOO_MUCH = {
+    **dict.fromkeys(("millions of opcodes", "a stack of millions", "millions of marks"), "more than 1,000,000 opcodes"),
+    "millions of JSON values": "more than 2,000,000 values",
+}
+
+
 @pytest.mark.parametrize("name", hostile(Path("/")))
 def test_what_is_no_dump_is_refused_and_nothing_of_it_is_run(name, tmp_path):
-    with pytest.raises(DumpError, match=r"\w"):
+    with pytest.raises(DumpError, match=TOO_MUCH.get(name, r"\w")):
         parse_dump(hostile(tmp_path)[name])
     assert not (tmp_path / "ran").exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("millions of opcodes", "more than 1,000,000 opcodes"),
-        ("a stack of millions", "more than 1,000,000 opcodes"),
-        ("millions of marks", "more than 1,000,000 opcodes"),
-        ("millions of JSON values", "more than 2,000,000 values"),
-    ],
-)
-def test_huge_dumps_say_what_is_too_much(name, words, tmp_path):
-    with pytest.raises(DumpError, match=words):
-        parse_dump(hostile(tmp_path)[name])
 
 
 def test_dump_of_the_default_size_is_read():
@@ -173,67 +167,16 @@ def calls(*entries, name="nccl", members=None):
     return parse_dump(json.dumps({"entries": made, "pg_config": config}).encode())
 
 
-DONE, WAITS = {}, {"done": False}
+WAITS = {"done": False}
 
 
-@pytest.mark.parametrize(
-    ("dumps", "kind", "blocking", "words"),
-    [
-        pytest.param(
-            [[("all_reduce", 1, {"input_sizes": [[8]]}), ("all_reduce", 2, WAITS)],
-             [("all_reduce", 1, {"input_sizes": [[2, 4]]}), ("all_reduce", 2, {**WAITS, "input_sizes": [[9]]})],
-             [("all_reduce", 1, DONE), ("all_reduce", 2, WAITS)]],
-            "mismatch", (1,), "at #2 rank 1 called all_reduce of 9 Float while the others called all_reduce of 8 Float",
-            id="another size, and another shape of one size",
-        ),
-        pytest.param(
-            [[("all_reduce", 1, WAITS)], [("barrier", 1, WAITS)]],
-            "mismatch", (), "at #1 rank 1 called barrier while rank 0 called all_reduce", id="one against one",
-        ),
-        pytest.param(
-            [[("all_to_all", 1, {**WAITS, "input_sizes": [[r]]})] for r in range(3)],
-            "stuck", (), "all ranks reached all_to_all #1, but ranks 0-2 have not completed it",
-            id="sizes that may differ",
-        ),
-        pytest.param(
-            [[("all_reduce", 5, WAITS)], [("all_reduce", 5, DONE)], [("all_reduce", 5, WAITS)]],
-            "stuck", (), "all_reduce #5, but ranks 0, 2 have not completed it; rank 1 has: a slow or broken link",
-            id="some are through",
-        ),
-        pytest.param(
-            [[("broadcast", 4, WAITS)], [("broadcast", 4, DONE)], [("broadcast", 4, WAITS)]],
-            "sources", (), "ranks 0, 2 have not completed it; rank 1 has: a mismatch: the ranks name different sources",
-            id="all broadcast, and it does not end",
-        ),
-        pytest.param(
-            [[("all_reduce", 1, DONE), ("all_reduce", 2, WAITS)], [("all_reduce", 1, DONE)], None],
-            "missing", (1,), "rank 1 never reached all_reduce #2, where rank 0 waits", id="a rank without a dump",
-        ),
-        pytest.param(
-            [[("all_reduce", 2, WAITS)], [("all_reduce", 2, WAITS)], None],
-            "unseen", (), "ranks 0-1 wait in all_reduce #2; the recorder of rank 2 was not read",
-            id="the suspect has none",
-        ),
-        pytest.param(
-            [[("all_reduce", 1, {**WAITS, "group": "1"})], [("all_reduce", 1, {**WAITS, "group": "2"})]],
-            "crossed", (0, 1), "each waits for a rank that waits in the other group", id="crossed groups",
-        ),
-        pytest.param(
-            [[("all_reduce", 9, WAITS)], [("all_reduce", 1, {**WAITS, "group": "1"})], [("all_reduce", 8, DONE)]],
-            "missing", (2,), "rank 2 never reached all_reduce #9", id="who waits in another group is not to blame",
-        ),
-        pytest.param(
-            [[("recv 0<-1", 1, {**WAITS, "is_p2p": True})], [("all_reduce", 1, DONE)]],
-            "p2p", (1,), "rank 0 waits to receive from rank 1, which has not sent", id="a receive without its send",
-        ),
-    ],
-)  # fmt: skip
-def test_findings(dumps, kind, blocking, words):
-    made = {rank: calls(*((op, seq, dict(more)) for op, seq, more in entries))
-            for rank, entries in enumerate(dumps) if entries is not None}  # fmt: skip
-    finding = find(made, len(dumps))[0]
-    assert (finding.kind, finding.blocking) == (kind, blocking), finding
-    assert words in describe_finding(finding)
+@pytest.mark.parametrize("case", FINDINGS.values(), ids=FINDINGS)
+def test_findings(case):
+    made = {int(rank): calls(*((op, seq, dict(more)) for op, seq, more in entries))
+            for rank, entries in case["dumps"].items()}  # fmt: skip
+    finding = find(made, case.get("ranks", len(made)))[0]
+    assert (finding.kind, [*finding.blocking]) == (case["kind"], case["blocking"]), finding
+    assert case["words"] in describe_finding(finding)
 
 
 def positions(dumps, world_size=0):

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 from support.hung import hung_snapshot
+from support.tables import toml_table
 
+from torchx_tui.base.files import state_folder
 from torchx_tui.diagnosis.frames import Frame, Thread, child_frame, main_frames, parse_faulthandler, parse_pyspy
 from torchx_tui.diagnosis.recorder.dump import Dump
 from torchx_tui.diagnosis.stacks.collect import ask_replicas
@@ -22,6 +24,7 @@ from torchx_tui.logs.pattern.error_reader import read_last_error
 from torchx_tui.specs.status import AppState, ReplicaStatus
 
 DATA = Path(__file__).parent / "data"
+TABLES = toml_table(Path(__file__).with_name("stacks.toml"))
 TORCH = "/venv/lib/python3.11/site-packages/torch"
 
 
@@ -123,30 +126,11 @@ def test_frame_of_a_fork_is_not_its_parents():
 # ---- Snapshots
 
 
-@pytest.mark.parametrize(
-    ("kind", "blocking", "words"),
-    [
-        ("sleep", (1,), "rank 1 has not reached all_reduce #24, where ranks 0, 2-3 wait"),
-        ("checkpoint", (0,), "rank 0 saves a checkpoint, train.py:"),
-        ("crossed", (2, 3), "they use the groups in different orders"),
-        ("subgroup", None, "has not reached all_reduce"),
-        ("other_collective", (0,), "at #32 rank 0 called broadcast while the others called all_reduce"),
-        ("uneven", None, "called barrier while the others called all_reduce"),
-        ("recv", (1,), "rank 1 waits in recv, train.py:"),
-        ("stopped", (0,), "rank 0 is stopped by a signal"),
-        ("left_0", (2,), "rank 2 has exited (exit 0); the other 3 ranks wait for a key of the store"),
-        (
-            "store",
-            (),
-            "all 4 ranks wait for a key of the store, train.py:163: the stacks do not show which",
-        ),
-        ("slow", (1,), "rank 1 came last in 30 of 48 collectives"),
-    ],
-)
-def test_jobs_that_hung(kind, blocking, words):
-    found = conclude(hung_snapshot(kind))
-    assert words in found.sentence
-    assert found.blocking == blocking if blocking is not None else len(found.blocking) == 1
+@pytest.mark.parametrize("case", TABLES["hung"], ids=lambda case: case["kind"])
+def test_jobs_that_hung(case):
+    found = conclude(hung_snapshot(case["kind"]))
+    assert case["words"] in found.sentence
+    assert [*found.blocking] == case["blocking"] if "blocking" in case else len(found.blocking) == 1
 
 
 def test_how_long_ranks_have_waited():
@@ -207,37 +191,14 @@ def test_a_rank_that_imports_is_starting():
     assert group_ranks({0: training})[0].activity is RankActivity.ELSEWHERE
 
 
-PYTHON = "/usr/lib/python3.11"
-
-
-@pytest.mark.parametrize(
-    ("frames", "source", "kernel", "words"),
-    [
-        ([("Popen._try_wait", f"{PYTHON}/subprocess.py")], "", "", "waits for a subprocess"),
-        ([("wait", f"{PYTHON}/threading.py"), ("get", f"{PYTHON}/queue.py")], "", "", "waits for a queue"),
-        ([("wait", f"{PYTHON}/threading.py")], "", "", "waits for a lock"),
-        ([("_wait_for_tstate_lock", f"{PYTHON}/threading.py"), ("join", f"{PYTHON}/threading.py")], "", "",
-         "waits for a thread"),
-        ([("acquire", "/venv/lib/python3.11/site-packages/filelock/_api.py")], "", "", "waits for a file lock"),
-        ([("cmdloop", f"{PYTHON}/cmd.py"), ("_cmdloop", f"{PYTHON}/pdb.py")], "", "", "waits for input (debugger)"),
-        ([("readinto", f"{PYTHON}/socket.py"), ("begin", f"{PYTHON}/http/client.py")], "", "", "waits for a socket"),
-        ([], "    time.sleep(3600)", "", "sleeps"),
-        ([], "    answer = input('go on? ')", "", "waits for input"),
-        ([], "    fcntl.flock(file, fcntl.LOCK_EX)", "", "waits for a file lock"),
-        ([], "    with self.lock:", "", "waits for a lock"),
-        ([], "    data = sock.recv(1)", "", "waits for a socket"),
-        ([], "", "do_wait", "waits for a subprocess"),
-        ([], "", "hrtimer_nanosleep", "sleeps"),
-        ([], "", "flock_lock_inode_wait", "waits for a file lock"),
-        ([], "    x = x + 1", "futex_wait_queue", "is at"),
-        ([], "", "", "is at"),
-    ],
-)  # fmt: skip
-def test_wait_of_a_rank(frames, source, kernel, words):
-    calls = [*(Frame(function, file, 7) for function, file in frames), Frame("main", "/home/alice/h.py", 118)]
-    state = RankState((Thread("MainThread", tuple(calls), True),), "S", kernel, source=source)
-    at = "" if words == "is at" else ","
-    assert describe_groups(group_ranks({2: state})) == f"rank 2 {words}{at} h.py:118 in main"
+@pytest.mark.parametrize("case", TABLES["waits"], ids=str)
+def test_wait_of_a_rank(case):
+    frames = [(name, file.replace("PYTHON", "/usr/lib/python3.11")) for name, file in case.get("frames", [])]
+    calls = [*(Frame(name, file, 7) for name, file in frames), Frame("main", "/home/alice/h.py", 118)]
+    threads = (Thread("MainThread", tuple(calls), True),)
+    state = RankState(threads, "S", case.get("kernel", ""), source=case.get("source", ""))
+    at = "" if case["words"] == "is at" else ","
+    assert describe_groups(group_ranks({2: state})) == f"rank 2 {case['words']}{at} h.py:118 in main"
 
 
 def test_last_rank_to_end_blocks_nobody():
@@ -300,39 +261,22 @@ def test_short_wait_is_no_finding():
     assert conclude(replace(snapshot, recorded_at=recorded_at)).finding is None
 
 
-@pytest.mark.parametrize(
-    ("ends", "errors", "blocking", "words"),
-    [
-        ([(0, "", 9.0), (1, "", 5.0), (1, "", 5.1)], {1: LOST, 2: LOST}, (0,), "rank 0 ended first (exit 0); "),
-        ([(1, "", 5.0), (1, "", 9.0), (1, "", 5.1)],
-         {0: LOST, 1: "ValueError: nan\n", 2: LOST}, (1,), "rank 1 ended first (exit 1) with ValueError: nan; ranks"),
-        ([(None, "SIGKILL", 5.0), (1, "", 6.0)], {1: LOST}, (0,), "rank 0 ended first (SIGKILL)"),
-        ([(1, "", 5.0), (1, "", 4.0)], {0: LOST, 1: LOST}, (1,), "(exit 1); rank 0 then lost the"),
-        # Replicas that have nothing to do with each other.
-        ([(0, "", 5.0), (7, "", 6.0)], {1: "ValueError: x"}, (), "the job has ended: rank 0 (exit 0), rank 1 (exit 7)"),
-        ([(0, "", 5.0), (0, "", 6.0)], {}, (), "the job has ended: ranks 0-1 (exit 0)"),
-        ([(1, "", None), (1, "", None)], {0: LOST, 1: LOST}, (),
-         "ranks 0-1 (exit 1); ranks 0-1 lost the connection to another rank; which rank failed first is unknown"),
-    ],
-)  # fmt: skip
-def test_jobs_that_are_over(ends, errors, blocking, words):
-    replies = tuple(
-        ReplicaReply(number, has_ended=True, exit_code=code, signal=signal, ended_at=at)
-        for number, (code, signal, at) in enumerate(ends)
-    )
-    found = conclude(parse_snapshot("local_cwd://torchx/a", "trainer", replies), None, read_errors(errors))
-    assert found.blocking == blocking
-    assert words in found.sentence
+@pytest.mark.parametrize("case", TABLES["over"], ids=lambda case: case["words"])
+def test_jobs_that_are_over(case):
+    replies = tuple(ReplicaReply(number, has_ended=True, **end) for number, end in enumerate(case["ends"]))
+    texts = {int(rank): text.replace("{lost}", LOST) for rank, text in case.get("errors", {}).items()}
+    found = conclude(parse_snapshot("local_cwd://torchx/a", "trainer", replies), None, read_errors(texts))
+    assert [*found.blocking] == case["blocking"]
+    assert case["words"] in found.sentence
 
 
-def test_latest_snapshots_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+def test_latest_snapshots_are_kept():
     snapshot = hung_snapshot("sleep", 0.0)
     assert kept_snapshots(snapshot.handle) == []
     for number in range(13):
         snapshot = replace(snapshot, at=1000.0 + number)
         keep_snapshot(snapshot)
-    folder = next((tmp_path / "torchx-tui" / "stacks").iterdir())
+    folder = next((state_folder() / "stacks").iterdir())
     (folder / "999999999999999.json").write_text("{")
     kept = kept_snapshots(snapshot.handle)
     assert [each.at for each in kept] == [1012.0 - number for number in range(9)]
@@ -341,8 +285,7 @@ def test_latest_snapshots_are_kept(tmp_path, monkeypatch):
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_comparison_of_two_snapshots_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+def test_comparison_of_two_snapshots_is_kept():
     first, second = replace(hung_snapshot("sleep"), at=1000.0), replace(hung_snapshot("sleep"), at=1002.0, pace="moves")
     keep_snapshot(first)
     keep_snapshot(second, instead_of=first)

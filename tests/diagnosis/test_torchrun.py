@@ -11,9 +11,11 @@ import time
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.hung import hung_snapshot
+from support.tables import toml_table
 from support.waiting import TORCH_PATIENCE, wait_until
 
 from torchx_tui.backends.runner import Runner
@@ -27,7 +29,10 @@ from torchx_tui.specs.roles import AppDef, Role
 from torchx_tui.specs.status import AppState
 
 DATA = Path(__file__).parent / "data" / "torchrun"
+CASES = toml_table(Path(__file__).with_name("torchrun.toml"))
 RULE, THIN = "=" * 60, "-" * 60
+TIMEOUT = "RuntimeError: [gloo/unbound_buffer.cc:78] Timed out waiting 40000ms for recv operation to complete"
+NCCL = "what(): [Rank 2] Watchdog caught collective operation timeout: WorkNCCL("
 
 
 def described_ends(*texts: str) -> tuple[str, ...]:
@@ -49,35 +54,20 @@ def report(*entries: tuple[int, int, int, int, str]) -> str:
     return f"{head}{''.join(parts[:-1])}{THIN}\nRoot Cause (first observed failure):\n{parts[-1]}{RULE}\n"
 
 
-@pytest.mark.parametrize(
-    ("kind", "sentences"),
-    [
-        ("raise", ("rank 1 failed: exit 1, ValueError: bad batch", "torchrun stopped ranks 0, 2-3")),
-        # By `@record`: the traceback stands in the report.
-        ("recorded", ("rank 1 failed: exit 1, RuntimeError: mine", "torchrun stopped ranks 0, 2-3")),
-        ("sigkill", ("rank 1 failed: killed by SIGKILL", "torchrun stopped ranks 0, 2-3")),
-        ("exit7", ("rank 1 failed: exit 7", "torchrun stopped ranks 0, 2-3")),
-        # Torchrun calls rank 2 the root cause, and does not list rank 1.
-        (
-            "exit0",
-            (
-                "rank 1 exited before the others, with exit code 0",
-                "rank 2 then lost the connection to it; torchrun stopped ranks 0, 3",
-            ),
-        ),
-        (
-            "restarted",
-            (
-                "rank 3 lost the connection to another rank, and no rank reported another error",
-                "torchrun stopped ranks 0-2",
-                "torchrun restarted its ranks; attempt 1 of 2 failed: rank 1, exit 1, ValueError: bad batch",
-            ),
-        ),
-        ("term", ("torchrun received SIGTERM and stopped its ranks",)),
-    ],
-)
-def test_recorded_runs(kind, sentences):
-    assert described_ends((DATA / f"{kind}.log").read_text()) == sentences
+def log_of(parts: list[Any]) -> str:
+    """Return a log of texts and of reports of failures."""
+    text = "".join(part if isinstance(part, str) else report(*part) for part in parts)
+    return text.replace("{timeout}", TIMEOUT).replace("{nccl}", NCCL)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_ends_of_torchruns(case):
+    logs = [(DATA / f"{case['recorded']}.log").read_text()] if "recorded" in case else map(log_of, case["logs"])
+    told = described_ends(*logs)
+    if "first" in case:
+        assert told[0].startswith(case["first"])
+    else:
+        assert [*told] == [sentence.replace("{timeout}", TIMEOUT) for sentence in case["told"]]
 
 
 def test_a_rank_that_aborts():
@@ -86,89 +76,6 @@ def test_a_rank_that_aborts():
     assert cause.startswith("rank 0 failed: killed by SIGABRT, gloo::EnforceNotMet: ")
     assert "op.preamble.length <= op.nbytes" in cause
     assert follows == "torchrun stopped ranks 1-3"
-
-
-def test_several_nodes():
-    """Each node's torchrun tells of its own ranks; a rank's output is found by its number on its machine."""
-    first = report((1, 1, 1, 11, "RuntimeError: Connection reset by peer"), (0, 0, -15, 10, "Signal 15 (SIGTERM)"))
-    first = f"W api.py:1028] Sending process 10 closing signal SIGTERM\n{first}"
-    second = report((2, 0, 1, 20, "To enable traceback see: https://pytorch.org"))
-    second = f"[default0]:[rank2]: ValueError: nan in the loss\n{second}"
-    assert described_ends(first, second) == (
-        "rank 2 failed: exit 1, ValueError: nan in the loss",
-        "rank 1 then lost the connection to it; torchrun stopped rank 0",
-    )
-    # Without torchrun's prefix a line has the number of the rank.
-    assert described_ends(second.replace("[default0]:", ""))[0] == "rank 2 failed: exit 1, ValueError: nan in the loss"
-    assert described_ends(second.replace("[default0]:[rank2]", "[rank0]"))[0] == "rank 2 failed: exit 1"
-
-
-def test_causes_of_their_own():
-    """A rank that somebody else ended is a cause; so is one that fails while torchrun ends it."""
-    closing = "W api.py:1028] Sending process 10 closing signal SIGTERM\n"
-    two = report((0, 0, 1, 10, "KeyError: 'x'"), (1, 1, 1, 11, "ValueError: y"))
-    assert described_ends(closing + two) == (
-        "ranks 0-1 failed independently: rank 0: exit 1, KeyError: 'x'; rank 1: exit 1, ValueError: y",
-    )
-    assert described_ends(report((0, 0, -15, 10, "Signal 15 (SIGTERM) received by PID 10"))) == (
-        "rank 0 failed: killed by SIGTERM",
-    )
-    # That a rank left with 0 is not said where it may have done so because it was sent a signal.
-    lost = report((0, 0, 1, 10, "RuntimeError: Connection closed by peer"), (2, 2, -15, 12, "Signal 15"))
-    assert described_ends(closing.replace("10", "12") + lost)[0] == "rank 1 exited before the others, with exit code 0"
-    assert described_ends(closing.replace("10", "12") + closing.replace("10", "11") + lost)[0].startswith(
-        "rank 0 lost the"
-    )
-
-
-def test_the_last_run_of_several():
-    """Where the scheduler started torchrun again, the report before is not told."""
-    before, after = report((0, 0, 3, 10, "<N/A>")), report((1, 1, 4, 21, "<N/A>"))
-    first = f"[default0]:x\nfailed (exitcode: 3) local_rank: 0 (pid: 10)\n{before}[default0]:y\n"
-    assert described_ends(first + after) == ("rank 1 failed: exit 4",)
-    assert described_ends(first) == ()  # the second one goes on, or left no report
-
-
-def test_an_exception_of_several_lines():
-    """Its first line is told, and of exceptions that were raised from others the last one."""
-    body = 'Traceback (most recent call last):\n    File "t.py", line 1, in main\n'
-    several = f"{body}  ValueError: bad batch:\n  its shape is [1, 2]"
-    chained = f"{several}\n  \n  During handling of it:\n  \n  {body}  RuntimeError: no batch"
-    assert described_ends(report((0, 0, 1, 1, several))) == (
-        "rank 0 failed: exit 1, ValueError: bad batch: its shape is [1, 2]",
-    )
-    assert described_ends(report((0, 0, 1, 1, chained))) == ("rank 0 failed: exit 1, RuntimeError: no batch",)
-
-
-TIMEOUT = "RuntimeError: [gloo/unbound_buffer.cc:78] Timed out waiting 40000ms for recv operation to complete"
-
-
-def test_a_collective_that_timed_out():
-    """Ranks that say so waited for another: it is the cause, or unknown."""
-    closing = "W api.py:1028] Sending process 11 closing signal SIGTERM\n"
-    nccl = "what(): [Rank 2] Watchdog caught collective operation timeout: WorkNCCL("
-    waited = [(0, 0, 1, 10, TIMEOUT), (2, 2, -6, 12, nccl)]
-    ended = (1, 1, -15, 11, "Signal 15 (SIGTERM) received by PID 11")
-    assert described_ends(closing + report(*waited, ended)) == (
-        f"a collective timed out on ranks 0, 2: exit 1, {TIMEOUT}",
-        "torchrun stopped rank 1",
-    )
-    assert described_ends(report(*waited, (1, 1, 3, 11, "ValueError: x"))) == (
-        "rank 1 failed: exit 3, ValueError: x",
-        "a collective timed out on ranks 0, 2",
-    )
-    assert described_ends(report(*waited)) == (
-        "rank 1 exited before the others, with exit code 0",
-        "a collective timed out on ranks 0, 2",
-    )
-
-
-def test_exit_0_is_left_out_beside_a_cause():
-    lost = (0, 0, 1, 10, "RuntimeError: Connection closed by peer")
-    assert described_ends(report(lost, (2, 2, 7, 12, "<N/A>"))) == (
-        "rank 2 failed: exit 7",
-        "rank 0 then lost the connection to it",
-    )
 
 
 @pytest.mark.parametrize(
@@ -352,8 +259,7 @@ def end_after_a_take(tmp_path: Path, role: Role, pace: str = "", dumps: Iterable
         ("KeyError: 1", ("rank 0 failed", "Before that, ")),
     ],
 )
-def test_hang_comes_before_its_timeout(tmp_path, monkeypatch, text, order):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+def test_hang_comes_before_its_timeout(tmp_path, text, order):
     (tmp_path / "report").write_text(report((0, 0, 1, 10, text)))
     role = Role("trainer", str(tmp_path), entrypoint="sh", args=["-c", f"cat {tmp_path}/report >&2; exit 1"])
     end = end_after_a_take(tmp_path, role)
@@ -361,9 +267,8 @@ def test_hang_comes_before_its_timeout(tmp_path, monkeypatch, text, order):
 
 
 @pytest.mark.parametrize("has_dumps", [True, False])
-def test_rank_positions_of_a_failed_job(tmp_path, monkeypatch, has_dumps):
+def test_rank_positions_of_a_failed_job(tmp_path, has_dumps):
     """By the recorders that they left, else by those of the last take; its stack tells what the rank did."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     role = Role("trainer", str(tmp_path), entrypoint="false", num_replicas=4, env={"RANK": "${replica_id}"})
     dumps = (DATA.parent / "fr" / "sleep").iterdir() if has_dumps else ()
     end = end_after_a_take(tmp_path, role, "hangs", dumps)

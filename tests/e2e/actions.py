@@ -62,10 +62,8 @@ def go_to(terminal: Terminal, name: str) -> None:
 
 def open_form(terminal: Terminal, component: str) -> None:
     """Open the form of a component from the Jobs screen."""
-    terminal.press("n")
-    terminal.wait("Component")
-    terminal.press(component)
-    terminal.wait(rf"{re.escape(component)}\s+(builtin|mine|plugin|script)")
+    terminal.press("n", wait="Component")
+    terminal.press(component, wait=rf"{re.escape(component)}\s+(builtin|mine|plugin|script)")
     terminal.press("enter")
     # In a long form run options are below the screen.
     terminal.wait(rf"Run options|Arguments\s+{re.escape(component)}")
@@ -76,8 +74,7 @@ def open_form(terminal: Terminal, component: str) -> None:
 def submit(terminal: Terminal) -> None:
     """Submit the form that is open, once nothing is wrong with it."""
     terminal.wait(r"\bready\b")
-    terminal.press("ctrl+s")
-    terminal.wait("STATE")
+    terminal.press("ctrl+s", wait="STATE")
 
 
 def launch(terminal: Terminal, component: str, values: dict[str, str]) -> None:
@@ -99,8 +96,7 @@ def open_with(start: Callable[..., Terminal], component: str, values: Mapping[st
     given = [word for name, value in values.items() for word in (f"--{name}", value)]
     terminal = start(arguments=[COMMAND, "run", "-s", "local_cwd", "--open", component, *given], **options)
     terminal.wait(r"Jobs +›")
-    terminal.press("escape")
-    terminal.wait("STATE")
+    terminal.press("escape", wait="STATE")
     return terminal
 
 
@@ -125,8 +121,7 @@ def wait_top(terminal: Terminal, state: str, patience: float = PATIENCE) -> str:
 
 def cancel(terminal: Terminal) -> None:
     """Cancel the job at the cursor."""
-    terminal.press("x")
-    terminal.wait("Cancel this job")
+    terminal.press("x", wait="Cancel this job")
     terminal.press("y")
 
 
@@ -143,14 +138,10 @@ def look_inside(terminal: Terminal, host: str) -> None:
         terminal: shows the Jobs screen.
         host: how the replica's own host name ends.
     """
-    terminal.press("enter")
-    terminal.wait("Replicas")
-    terminal.press("tab")
-    terminal.wait("━ Replicas")
-    terminal.press("right", "right", "!")
-    terminal.wait("trainer/2: type exit to return")
-    terminal.press("echo inside-$(hostname)\r")
-    terminal.wait(rf"^inside-demo-train-\w+{host}")
+    terminal.press("enter", wait="Replicas")
+    terminal.press("tab", wait="━ Replicas")
+    terminal.press("right", "right", "!", wait="trainer/2: type exit to return")
+    terminal.press("echo inside-$(hostname)\r", wait=rf"^inside-demo-train-\w+{host}")
     before = len(terminal.raw)
     terminal.press("exit\r")
     # The emulator knows of no second screen: what it shows may be of before.
@@ -169,22 +160,18 @@ def live_through(terminal: Terminal, backend: str) -> None:
     # All four replicas in one log.
     terminal.wait(lambda text: all(re.search(rf"^.*\b{k}[│┆].*step", text, re.MULTILINE) for k in range(4)))
     cancel_top(terminal)
-    terminal.press("r")
-    terminal.wait(r"Launched \S*demo-train-\w+ again")
+    terminal.press("r", wait=r"Launched \S*demo-train-\w+ again")
     terminal.wait(
         lambda text: re.search(r"Running +demo-train", text) and re.search(r"Cancelled +demo-train", text),
     )
     terminal.press("g")
     cancel_top(terminal)
     # The same again with one value changed: the form has all the others.
-    terminal.press("e")
-    terminal.wait(r"^▌\S")
+    terminal.press("e", wait=r"^▌\S")
     terminal.wait(r"num_replicas\s+4\s+last run")
     fill(terminal, {"steps": "3"})
     submit(terminal)
     wait_top(terminal, "Succeeded")
-    terminal.press("*", "D")
-    terminal.wait("Delete 3 jobs")
+    terminal.press("*", "D", wait="Delete 3 jobs")
     # It goes on only with the count.
-    terminal.press("y", "3", "enter")
-    terminal.wait("No jobs yet")
+    terminal.press("y", "3", "enter", wait="No jobs yet")

@@ -3,6 +3,7 @@
 import os
 import signal
 
+import psutil
 import pytest
 from support.processes import processes_of_job
 from support.terminal import Terminal
@@ -10,21 +11,26 @@ from support.terminal import Terminal
 
 @pytest.fixture
 def terminal(own_home, tmp_path):
-    """Return a function that starts the dashboard; every process that a test left is ended after it."""
+    """Return a function that starts the dashboard, and waits for a pattern if it is given one.
+
+    Every process that a test left is ended after it.
+    """
     started = []
 
-    def start(**kwargs) -> Terminal:
-        kwargs.setdefault("cwd", tmp_path)
-        one = Terminal(**kwargs)
+    def start(wait="", **kwargs) -> Terminal:
+        one = Terminal(**{"cwd": tmp_path, **kwargs})
         started.append(one)
+        if wait:
+            one.wait(wait)
         return one
 
     yield start
     for one in started:
         one.__exit__()
     # Every job of the test carries the test's own home in its environment.
+    own = [os.getpid(), *[parent.pid for parent in psutil.Process().parents()]]
     for pid in processes_of_job(f"XDG_STATE_HOME={own_home}"):
-        if pid != os.getpid() and b"torchx" in _environ(pid) and pid not in _ancestors():
+        if b"torchx" in _environ(pid) and pid not in own:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -37,13 +43,3 @@ def _environ(pid: int) -> bytes:
             return file.read()
     except OSError:
         return b""
-
-
-def _ancestors() -> set[int]:
-    """Return this process and those that started it."""
-    pids, pid = set(), os.getpid()
-    while pid > 1:
-        pids.add(pid)
-        with open(f"/proc/{pid}/stat") as file:
-            pid = int(file.read().rpartition(")")[2].split()[1])
-    return pids

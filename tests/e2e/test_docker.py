@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import docker
 import pytest
 from actions import launch, live_through, look_inside, open_form, submit
@@ -42,9 +40,7 @@ def engine_holds(host: str) -> dict[str, set[str]]:
 def app(terminal, own_engine):
     """Open the dashboard beside an engine that has run nothing yet."""
     own_engine.start(python=True)
-    app = terminal()
-    app.wait(r"✓ +docker +Docker \d")
-    return app
+    return terminal(wait=r"✓ +docker +Docker \d")
 
 
 def test_launch_follow_cancel_relaunch_edit_and_delete(app, own_engine, tmp_path):
@@ -54,10 +50,8 @@ def test_launch_follow_cancel_relaunch_edit_and_delete(app, own_engine, tmp_path
     look_inside(app, r"-trainer-2")
     # What the engine itself says.
     app.wait(r"^ Id: [0-9a-f]{64}")
-    app.press("escape")
-    app.wait("Every replica|Replicas")
-    app.press("escape")
-    app.wait("STATE")
+    app.press("escape", wait="Every replica|Replicas")
+    app.press("escape", wait="STATE")
     live_through(app, "docker")
     after = engine_holds(own_engine.host)
     assert after["containers"] == before["containers"] == set()
@@ -69,26 +63,7 @@ def test_launch_follow_cancel_relaunch_edit_and_delete(app, own_engine, tmp_path
     open_form(app, "jobs.py:server")
     submit(app)
     app.wait(r"● Running +server\b.* +docker +2/2")
-    app.press("enter")
-    app.wait("Replicas")
+    app.press("enter", wait="Replicas")
     app.wait(r"port +\d+ for 8000 +http")
-    app.press("tab")
-    app.wait("━ Replicas")
-    app.press("y")
-    app.wait("clipboard|Wrote")
-
-
-def test_the_engine_goes_away_and_comes_back(app, own_engine):
-    launch(app, "demo.train", {**JOB, "num_replicas": "2"})
-    app.wait(r"● Running +demo-train\b.* +docker +2/2")
-    own_engine.stop()
-    app.wait("! stale")
-    # The row stays, and says nothing that is not known.
-    assert re.search(r"demo-train\b.* +docker", app.text())
-    app.press("2")
-    app.press("1")
-    own_engine.start()
-    app.wait(lambda text: "stale" not in text)
-    app.wait(r"✗ Failed +demo-train")
-    app.press("enter")
-    app.wait("SIGKILL|exit 255")
+    app.press("tab", wait="━ Replicas")
+    app.press("y", wait="clipboard|Wrote")

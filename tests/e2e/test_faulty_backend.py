@@ -49,14 +49,12 @@ def assert_keys_answered(app) -> None:
     app.wait(cursor_name)
     for key in ("j", "j", "k", "G", "g"):
         before = cursor_name(app.text())
-        app.press(key)
-        app.wait(lambda text, before=before: cursor_name(text) != before)
+        app.press(key, wait=lambda text, before=before: cursor_name(text) != before)
 
 
 def test_keys_are_answered_rows_stay_and_it_comes_back(terminal, plugin):
     environ, switch = plugin
-    app = terminal(environ=environ)
-    app.wait(r"synthetic 300")
+    app = terminal(environ=environ, wait=r"synthetic 300")
     assert_keys_answered(app)
     for fault, words in FAULTS.items():
         switch.write_text(fault)
@@ -77,14 +75,12 @@ def test_keys_are_answered_rows_stay_and_it_comes_back(terminal, plugin):
 def test_a_filter_may_be_typed_in_one_burst(terminal, plugin):
     """Over SSH several keys come at once: none of them is taken for a command."""
     environ, _ = plugin
-    app = terminal(environ=environ)
-    app.wait(r"synthetic 300")
+    app = terminal(environ=environ, wait=r"synthetic 300")
     app.wait(cursor_name)
     app.process.write(b"/name~^eval !state:failed\r")
     app.wait("60 of 300")
     app.wait(lambda text: "name~^eval !state:failed" in text)
-    app.press("l")
-    app.wait("line 19")
+    app.press("l", wait="line 19")
     app.process.write(b"/line 7\r")
     app.wait(r"\d of 2\b")
     # The field is left and has the focus again before either is told of: what is typed next is no part of the first.
@@ -96,16 +92,13 @@ def test_a_filter_may_be_typed_in_one_burst(terminal, plugin):
 def test_a_backend_that_hangs_delays_no_local_job(terminal, plugin):
     environ, switch = plugin
     switch.write_text("hang")
-    app = terminal(environ=environ)
-    app.wait("No jobs yet|Asking")
+    app = terminal(environ=environ, wait="No jobs yet|Asking")
     launch(app, "demo.train", {"steps": "12", "step_seconds": "0.1"})
     app.wait(r"Succeeded\s+demo-train")
     app.wait("synthetic –")
-    app.press("2")
-    app.wait("synthetic is not set up here   (no answer|3 earlier requests)")
+    app.press("2", wait="synthetic is not set up here   (no answer|3 earlier requests)")
     switch.write_text("")
     app.wait(r"synthetic 300")
-    app.press("0")
-    app.wait("demo-train")
+    app.press("0", wait="demo-train")
     app.press("q")
     assert app.wait_for_end() == 0

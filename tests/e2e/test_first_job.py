@@ -11,8 +11,7 @@ def test_four_replicas_from_submitted_to_succeeded(terminal, tmp_path):
     script = tmp_path / "job.py"
     # It runs until all was seen that a job shows while it runs.
     script.write_text("import os, time\nprint('step 1', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.1)\n")
-    app = terminal()
-    app.wait("No jobs yet")
+    app = terminal(wait="No jobs yet")
     launch(app, "utils.python", {"script": str(script), "num_replicas": "4"})
     wait_top(app, "Running")
     # Lines of every replica arrive while the job runs.
@@ -27,25 +26,20 @@ def test_four_replicas_from_submitted_to_succeeded(terminal, tmp_path):
 
 
 def test_failure_names_the_rank_and_runs_again(terminal):
-    app = terminal()
-    app.wait("No jobs yet")
+    app = terminal(wait="No jobs yet")
     launch(
         app,
         "demo.train",
         {"steps": "8", "num_replicas": "4", "step_seconds": "0.05", "fail_at_step": "5", "fail_rank": "2"},
     )
     wait_top(app, "Failed")
-    app.press("enter")
-    app.wait(r"trainer/2.*exit 1")
+    app.press("enter", wait=r"trainer/2.*exit 1")
     app.wait(r"(?s)Why.*▎ Traceback \(most recent call last\)")
     app.wait("FloatingPointError: loss is nan")
-    app.press("escape")
-    app.wait("STATE")
-    app.press("r")
-    app.wait(lambda text: len(re.findall(r"✗ Failed\s+demo-train", text)) == 2)
+    app.press("escape", wait="STATE")
+    app.press("r", wait=lambda text: len(re.findall(r"✗ Failed\s+demo-train", text)) == 2)
     # Edited: every value is kept, one is changed, and it succeeds.
-    app.press("e")
-    app.wait(r"^▌\S")
+    app.press("e", wait=r"^▌\S")
     text = app.wait(r"num_replicas\s+4\s+last run")
     assert re.search(r"fail_rank\s+2\s+last run", text)
     fill(app, {"fail_at_step": "-1"})
@@ -58,9 +52,9 @@ def counted(app):
     """Count the keys that are pressed from now on; return what tells how many there were."""
     press, pressed = app.press, []
 
-    def press_and_count(*keys):
+    def press_and_count(*keys, **waits):
         pressed.extend(letter for key in keys for letter in ((key,) if key in KEYS else key))
-        press(*keys)
+        press(*keys, **waits)
 
     app.press = press_and_count
     return lambda: len(pressed)
@@ -68,25 +62,18 @@ def counted(app):
 
 @pytest.mark.slow
 def test_first_job_is_mended_in_under_60_keys(terminal):
-    app = terminal()
-    app.wait("No jobs yet")
+    app = terminal(wait="No jobs yet")
     count = counted(app)
-    app.press("n")
-    app.wait("demo.train")
-    app.press("demo")
-    app.wait(r"Component\s+1 of")
-    app.press("enter")
-    app.wait(r"^▌steps")
+    app.press("n", wait="demo.train")
+    app.press("demo", wait=r"Component\s+1 of")
+    app.press("enter", wait=r"^▌steps")
     fill(app, {"fail_at_step": "3"})
     app.wait("ready")
     app.press("ctrl+s")
     wait_top(app, "Failed")
-    app.press("enter")
-    app.wait(r"(?s)Why.*▎ Traceback \(most recent call last\)")
-    app.press("escape")
-    app.wait("STATE")
-    app.press("e")
-    app.wait(r"fail_at_step\s+3\s+last run")
+    app.press("enter", wait=r"(?s)Why.*▎ Traceback \(most recent call last\)")
+    app.press("escape", wait="STATE")
+    app.press("e", wait=r"fail_at_step\s+3\s+last run")
     app.wait(r"^▌steps")
     fill(app, {"fail_at_step": "-1"})
     app.wait("ready")

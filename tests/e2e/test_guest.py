@@ -72,38 +72,30 @@ def project(tmp_path):
 
 
 def test_components_for_torchx_are_launched_and_launched_again(terminal, project, tmp_path):
-    app = terminal(cwd=project)
-    app.wait("No jobs yet")
+    app = terminal(cwd=project, wait="No jobs yet")
     for component, values, printed in (
         ("jobs.py:greet", {"name": "Ada"}, r"hello Ada from greet-"),
         ("jobs.py:spread", {}, r"nproc_per_node[\s\S]*main\.py[\s\S]*--steps"),
         ("acme.greet", {"name": "Bob"}, r"hello Bob from greet-"),
     ):
         open_form(app, component)
-        app.press("ctrl+d")
-        app.wait("component run by")
+        app.press("ctrl+d", wait="component run by")
         fill(app, values)
         submit(app)
         wait_top(app, "Succeeded")
         before = app.text().count("✓ Succeeded")
-        app.press("r")
-        app.wait(lambda text, count=before + 1: text.count("✓ Succeeded") == count)
-        app.press("l")
-        app.wait(printed)
-        app.press("escape")
-        app.wait("STATE")
+        app.press("r", wait=lambda text, count=before + 1: text.count("✓ Succeeded") == count)
+        app.press("l", wait=printed)
+        app.press("escape", wait="STATE")
     assert not (tmp_path / "ran").exists()
 
 
 def test_a_component_that_hangs_holds_up_no_key(terminal, project):
-    app = terminal(cwd=project)
-    app.wait("No jobs yet")
+    app = terminal(cwd=project, wait="No jobs yet")
     open_form(app, "jobs.py:hang")
-    app.press("ctrl+d")
-    app.wait("the component is running: no answer")
+    app.press("ctrl+d", wait="the component is running: no answer")
     app.wait("it did not return")
     app.wait("before it")
-    app.press("escape")
-    app.wait("Component")
+    app.press("escape", wait="Component")
     app.press("ctrl+q")
-    app.process.wait()
+    assert app.wait_for_end() == 0

@@ -5,8 +5,7 @@ import re
 import pytest
 from actions import fill, launch, open_form, wait_top
 from support.component_files import ComponentFile
-from support.shell import jobs
-from support.terminal import COMMAND, Terminal
+from support.terminal import Terminal
 
 # What would act on a terminal.
 ATTACKS = {
@@ -93,8 +92,7 @@ def assert_harmless(terminal: Terminal) -> None:
 def leave(terminal: Terminal, back_to: str) -> None:
     """Go back one level; a key that follows an escape at once would be read together with it."""
     before = terminal.text()
-    terminal.press("escape")
-    terminal.wait(lambda text: text != before and back_to in text)
+    terminal.press("escape", wait=lambda text: text != before and back_to in text)
 
 
 def quit_normally(terminal: Terminal) -> None:
@@ -107,41 +105,34 @@ def quit_normally(terminal: Terminal) -> None:
 
 
 def test_output_errors_and_names_drive_no_terminal(terminal, component_file):
-    app = terminal()
-    app.wait("No jobs yet")
+    app = terminal(wait="No jobs yet")
     launch(app, "jobs.py:prints", {})
     wait_top(app, "Succeeded")
     app.wait("safe")
     assert "[/red][bold]" in app.text()
     # The card of the job shows its command.
     app.wait("command")
-    app.press("l")
-    app.wait(lambda text: "›  Logs" in text and "safe" in text)
+    app.press("l", wait=lambda text: "›  Logs" in text and "safe" in text)
     for key in ("w", "t", "o", "o", "o", "g", "G"):
         app.press(key)
     app.wait("safe")
     assert_harmless(app)
     leave(app, "STATE")
-    app.press("enter")
-    app.wait("Why")
-    app.press("]")
-    app.wait("entrypoint")
-    app.press("]")
-    app.wait("jobs_file|args|command|state")
+    app.press("enter", wait="Why")
+    app.press("]", wait="entrypoint")
+    app.press("]", wait="jobs_file|args|command|state")
     assert_harmless(app)
     leave(app, "Why")
     leave(app, "STATE")
     # A traceback.
     launch(app, "jobs.py:fails", {})
     wait_top(app, "Failed")
-    app.press("enter")
-    app.wait(r"(?s)Why.*Traceback \(most recent call last\)")
+    app.press("enter", wait=r"(?s)Why.*Traceback \(most recent call last\)")
     app.wait(r"RuntimeError: <")
     assert "[/red][bold]" in app.text()
     for key in ("y", "]", "]"):
         before = app.text()
-        app.press(key)
-        app.wait(lambda text, before=before: text != before)
+        app.press(key, wait=lambda text, before=before: text != before)
     assert_harmless(app)
     leave(app, "Why")
     leave(app, "STATE")
@@ -152,10 +143,8 @@ def test_output_errors_and_names_drive_no_terminal(terminal, component_file):
     # A backend may refuse such names in words, or take them.
     text = app.wait(lambda text: "Not launched" in text or re.search(r"Succeeded +named", text))
     if "Not launched" not in text:
-        app.press("enter")
-        app.wait("Why")
-        app.press("]")
-        app.wait("entrypoint")
+        app.press("enter", wait="Why")
+        app.press("]", wait="entrypoint")
         app.press("]")
         leave(app, "Why")
     else:
@@ -187,15 +176,12 @@ def job(first: str = {ALL!r}, *rest: str) -> AppDef:
     evil = tmp_path / "evil\x1b]0;pwned-title\x07\x1b[3J.py"
     ComponentFile(evil).write("def other() -> AppDef:\n    return AppDef('x', [])\ndef broken(x) -> AppDef: ...\n")
     ComponentFile(tmp_path / "\x1b[3Jsyntax.py").write("def (")
-    app = terminal(size=(150, 40))
-    app.wait("No jobs yet")
-    app.press("n")
-    app.wait("evil")
+    app = terminal(size=(150, 40), wait="No jobs yet")
+    app.press("n", wait="evil")
     for _ in range(20):
         app.press("down")
     app.wait("cannot be used")
-    app.press("escape")
-    app.wait("No jobs yet")
+    app.press("escape", wait="No jobs yet")
     open_form(app, "jobs.py:job")
     app.wait("ready")
     fill(app, {"first": "changed"})
@@ -205,19 +191,3 @@ def job(first: str = {ALL!r}, *rest: str) -> AppDef:
 
 
 # The shell
-
-
-@pytest.mark.slow
-def test_the_shell_commands_on_a_terminal(terminal, component_file):
-    for name in ("prints", "fails"):
-        app = terminal(arguments=[COMMAND, "run", f"jobs.py:{name}"])
-        assert app.wait_for_end() == (0 if name == "prints" else 1)
-        assert_harmless(app)
-    for handle in jobs():
-        for arguments in (["log", handle], ["log", "--tail", handle], ["status", handle], ["list"]):
-            app = terminal(arguments=[COMMAND, *arguments])
-            assert app.wait_for_end() == 0
-            assert_harmless(app)
-    app = terminal(arguments=[COMMAND, "run", "--dryrun", "jobs.py:prints"])
-    assert app.wait_for_end() == 0
-    assert_harmless(app)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from actions import cancel_top, fill, go_to, live_through, look_inside, open_form, submit
+from actions import fill, go_to, live_through, look_inside, open_form, submit
 from support.api_proxy import api_proxy
 from support.kubernetes_cluster import in_namespace
-from support.shell import shell
 from support.volcano_jobs import make_job, start_job
 
 pytestmark = pytest.mark.slow
@@ -22,9 +21,7 @@ OPTIONS = {"reserved_millicpu": "1000"}
 def app(terminal, kubernetes_cluster, tmp_path):
     """Open the dashboard beside a namespace in which nothing has run yet."""
     path = in_namespace(kubernetes_cluster.kubeconfig, kubernetes_cluster.namespace, tmp_path / "kubeconfig")
-    app = terminal(environ={"KUBECONFIG": path})
-    app.wait(r"✓ +kubernetes +Kubernetes v\d")
-    return app
+    return terminal(environ={"KUBECONFIG": path}, wait=r"✓ +kubernetes +Kubernetes v\d")
 
 
 def chosen(app) -> str:
@@ -38,8 +35,7 @@ def launch(app, values) -> None:
     fill(app, values)
     go_to(app, "scheduler")
     while (before := chosen(app)) != "kubernetes":
-        app.press("right")
-        app.wait(lambda _, before=before: chosen(app) not in ("", before))
+        app.press("right", wait=lambda _, before=before: chosen(app) not in ("", before))
     # There is one queue: it is filled in.
     app.wait(r"queue +default +(only one|last run)")
     fill(app, OPTIONS)
@@ -51,46 +47,18 @@ def test_launch_follow_cancel_relaunch_edit_and_delete(app):
     app.wait(r"● Running +demo-train\b.* +k8s +4/4")
     look_inside(app, r"-trainer-2-0")
     app.wait(r"^ kind: Job")
-    app.press("escape")
-    app.wait("Every replica|Replicas")
-    app.press("escape")
-    app.wait("STATE")
+    app.press("escape", wait="Every replica|Replicas")
+    app.press("escape", wait="STATE")
     live_through(app, "k8s")
     app.press("q")
     assert app.wait_for_end() == 0
-
-
-def test_what_is_stuck_says_why_on_the_jobs_screen(app, tmp_path):
-    for values, options, why in (
-        ({"image": "nosuch.invalid/x:1"}, OPTIONS, r"image nosuch.invalid/x:1 cannot be pulled"),
-        # A core each, of which none is left to the node.
-        (
-            {"num_replicas": "8", "image": "python:local"},
-            {"reserved_millicpu": "0"},
-            r"resource in cluster is overused: overused cpu",
-        ),
-    ):
-        given = [word for name, value in {"steps": "900", **values}.items() for word in (f"--{name}", value)]
-        config = ",".join(f"{name}={value}" for name, value in {"queue": "default", **options}.items())
-        launched = shell(
-            "run", "--detach", "-s", "kubernetes", "-cfg", config, "demo.train", *given,
-            environ={"KUBECONFIG": str(tmp_path / "kubeconfig")},
-        )  # fmt: skip
-        assert launched.returncode == 0, launched.stderr
-        app.press("R")
-        app.wait(r"(?:Pending|Submitted|Queued) +demo-train")
-        app.press("g")
-        app.wait(why)
-        assert "STATE" in app.text()
-        cancel_top(app)
 
 
 def test_only_the_job_at_the_cursor_is_looked_at(terminal, kubernetes_cluster, tmp_path):
     for number in range(5):
         start_job(kubernetes_cluster, make_job(f"job-{number}", queue="nosuch"))
     with api_proxy(kubernetes_cluster, tmp_path) as proxy:
-        app = terminal(environ={"KUBECONFIG": str(proxy.kubeconfig)})
-        app.wait(r"kubernetes 5")
+        app = terminal(environ={"KUBECONFIG": str(proxy.kubeconfig)}, wait=r"kubernetes 5")
         app.wait("has not picked|does not exist")
         app.wait(lambda _: proxy.requests(lambda asked: asked.is_watch))
         at_cursor = re.search(r"^─ (job-\d) ─", app.text(), re.MULTILINE)

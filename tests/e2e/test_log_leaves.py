@@ -31,8 +31,7 @@ def logs_of_a_job(terminal, pager: str, **values: str) -> Terminal:
     app = open_with(terminal, "demo.train", values, environ={"PAGER": pager})
     # A job of few steps may have ended before anybody looks.
     wait_top(app, "Running|Succeeded")
-    app.press("l")
-    app.wait(r"› +Logs")
+    app.press("l", wait=r"› +Logs")
     app.wait(r"[01][│┆] .*step")
     return app
 
@@ -40,23 +39,18 @@ def logs_of_a_job(terminal, pager: str, **values: str) -> Terminal:
 @pytest.mark.slow
 def test_a_pager_has_the_terminal_and_the_app_comes_back(terminal, pager, tmp_path):
     app = logs_of_a_job(terminal, pager, steps="2000", step_seconds="0.3")
-    app.press("m")
-    app.wait(r"PAGER HAS \d+ LINES, ; echo no shell")
+    app.press("m", wait=r"PAGER HAS \d+ LINES, ; echo no shell")
     assert re.search(r"^\d\d:\d\d:\d\d [01]\| .*step", (tmp_path / "got").read_text(), re.MULTILINE)
-    app.press("enter")
-    app.wait(r"› +Logs")
+    app.press("enter", wait=r"› +Logs")
     app.wait("Following")
     # ctrl+c is the pager's alone: neither the app nor its job ends.
-    app.press("m")
-    app.wait(r"PAGER HAS")
-    app.press("ctrl+c")
-    app.wait(r"› +Logs")
+    app.press("m", wait=r"PAGER HAS")
+    app.press("ctrl+c", wait=r"› +Logs")
     before = app.wait(r"Following +(\d+) lines")
     app.wait(lambda text: re.search(r"Following +(\d+) lines", text) and text != before)
     app.press("escape")
     wait_top(app, "Running")
-    app.press("q")
-    app.wait("Quit\\?")
+    app.press("q", wait="Quit\\?")
     app.press("y")
     assert app.wait_for_end() == 0
 
@@ -69,8 +63,7 @@ def test_a_pager_does_not_hold_up_sigterm(terminal, tmp_path, stubborn):
     path.write_text(f"#!{sys.executable}\n{program}print('PAGER', 'RUNS', flush=True); signal.pause()\n")
     path.chmod(0o755)
     app = logs_of_a_job(terminal, str(path), steps="3", step_seconds="0.05")
-    app.press("m")
-    app.wait("PAGER RUNS")
+    app.press("m", wait="PAGER RUNS")
     os.kill(app.pid, signal.SIGTERM)
     assert app.wait_for_end() == 0
     wait_until(lambda: not processes_of_job(f"PAGER={path}"), "the end of the pager")
@@ -83,18 +76,13 @@ def copied(app: Terminal) -> list[str]:
 def test_lines_are_copied_and_saved(terminal, tmp_path):
     app = logs_of_a_job(terminal, "/no/such/pager --flag", steps="3", step_seconds="0.05")
     app.wait("Ended")
-    app.press("v", "k", "k")
-    app.wait("Selecting  3 lines")
-    app.press("y")
-    app.wait("Sent 3 lines to the terminal's clipboard")
+    app.press("v", "k", "k", wait="Selecting  3 lines")
+    app.press("y", wait="Sent 3 lines to the terminal's clipboard")
     [text] = copied(app)
     assert len(text.split("\n")) == 3  # the last one may be empty: the two streams end in any order
     assert all("│" not in line for line in text.splitlines())
-    app.press("S")
-    app.wait(r"demo-train-\w+-merged\.log")
-    app.press("enter")
-    app.wait(r"Saved \d+ lines, .* B, to ")
+    app.press("S", wait=r"demo-train-\w+-merged\.log")
+    app.press("enter", wait=r"Saved \d+ lines, .* B, to ")
     [path] = tmp_path.glob("demo-train-*-merged.log")
     assert "step" in path.read_text()
-    app.press("m")
-    app.wait("the pager /no/such/pager cannot be started: No such file or directory")
+    app.press("m", wait="the pager /no/such/pager cannot be started: No such file or directory")

@@ -29,14 +29,10 @@ def spins(seconds: int = 3600) -> AppDef:
 def test_quitting_waits_for_no_component(terminal, tmp_path, component, how):
     path = tmp_path / "hangs.py"
     path.write_text(HANGS)
-    app: Terminal = terminal()
-    app.wait("No jobs yet")
-    app.press("n")
-    app.wait("Component")
-    app.press(f"hangs.py:{component}")
-    app.wait(rf"{component}.*mine")
-    app.press("enter")
-    app.wait("Run options")
+    app = terminal(wait="No jobs yet")
+    app.press("n", wait="Component")
+    app.press(f"hangs.py:{component}", wait=rf"{component}.*mine")
+    app.press("enter", wait="Run options")
     if how == "SIGTERM":
         os.kill(app.pid, signal.SIGTERM)
     else:
@@ -62,7 +58,6 @@ def test_quitting_waits_for_no_backend(terminal, tmp_path):
         "from torchx_tui.backends.local.scheduler import LocalScheduler\n"
         "LocalScheduler.close = lambda self: threading.Event().wait(3600)\n"
     )
-    app: Terminal = terminal(environ={"PYTHONPATH": str(tmp_path)})
-    app.wait("No jobs yet")
+    app = terminal(environ={"PYTHONPATH": str(tmp_path)}, wait="No jobs yet")
     app.press("q")
     assert app.wait_for_end() == 0

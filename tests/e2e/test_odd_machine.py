@@ -27,23 +27,19 @@ def test_a_clock_that_jumps(terminal, tmp_path):
             app.press("r")
         app.wait(r"Running +waits")
         clock.write_text(str(jump))
-        app.press("n")
-        app.wait("Component")
-        app.press("escape")
-        app.wait(r"Running +waits")
+        app.press("n", wait="Component")
+        app.press("escape", wait=r"Running +waits")
         go.touch()
         app.wait(lambda text, number=number: len(re.findall(r"Succeeded +waits", text)) == number)
     clock.write_text("0")
-    app.press("R")
-    app.wait(lambda text: len(re.findall(r"Succeeded +waits", text)) == 3)
+    app.press("R", wait=lambda text: len(re.findall(r"Succeeded +waits", text)) == 3)
     app.press("q")
     assert app.wait_for_end() == 0
 
 
 def test_files_without_locks_whose_sizes_come_late(terminal, tmp_path, own_home):
     environ, _ = make_odd(tmp_path / "odd", files=True)
-    other = terminal(environ=environ)
-    other.wait("No jobs yet")
+    other = terminal(environ=environ, wait="No jobs yet")
     app = open_with(terminal, "demo.train", {"steps": "30", "step_seconds": "0.05"}, environ=environ)
     for number in range(2):
         if number:
@@ -51,11 +47,9 @@ def test_files_without_locks_whose_sizes_come_late(terminal, tmp_path, own_home)
         other.wait(lambda text, number=number: len(re.findall(r"(?:Running|Succeeded) +demo-train", text)) > number)
     for one in (app, other):
         one.wait(lambda text: len(re.findall(r"Succeeded +demo-train", text)) == 2)
-        one.press("l")
-        one.wait(r"› +Logs")
+        one.press("l", wait=r"› +Logs")
         one.wait(r"step +30\b")
-        one.press("g")
-        one.wait(r"step +1\b")
+        one.press("g", wait=r"step +1\b")
         one.press("escape", "q")
         assert one.wait_for_end() == 0
     records = [json.loads(path.read_text()) for path in Path(own_home).rglob("journal/**/*.json")]

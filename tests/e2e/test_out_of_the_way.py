@@ -1,17 +1,12 @@
-"""Nothing stands in a person's way: names are text, nothing takes the focus, nothing that hangs holds up keys or the
-end, the cursor stays where it is useful, and old news is said to be old."""
+"""Neither calls that hang nor thousands of marked rows hold up keys or the end."""
 
 from __future__ import annotations
 
-import os
-import subprocess
 import time
 
 import psutil
 import pytest
-from actions import fill, open_form
-from support.slow_backend import ENTRY_POINTS, Backend
-from support.terminal import COMMAND
+from support.slow_backend import Backend
 from support.waiting import PATIENCE
 
 
@@ -20,57 +15,17 @@ def backend(tmp_path):
     return Backend(tmp_path / "slow")
 
 
-def leave_form(app) -> None:
-    """Go back to the picker, then to the jobs: two escapes at once are another key."""
-    app.press("escape")
-    app.wait("Component")
-    app.press("escape")
-
-
-def test_a_launch_that_takes_long_does_not_take_the_focus(terminal, backend, tmp_path):
-    backend.has(one="RUNNING")
-    (tmp_path / ".torchxconfig").write_text("[cli:run]\nscheduler = slow\n")
-    backend.hold("schedule")
-    app = terminal(environ=backend.environ)
-    app.wait("one")
-    open_form(app, "utils.echo")
-    app.wait(r"\bready\b")
-    app.press("ctrl+s")
-    leave_form(app)
-    app.wait("STATE")
-    app.press("/state:py")
-    # Longer than it takes until the dialog would come.
-    app.wait(r"waiting: (?:[89]\d|\d{3,}) of 999")
-    app.wait("No job matches state:py")
-    assert "Continue in the background" not in app.text()
-    app.press("escape")
-    app.wait(r"\bone\b")
-    app.press(":", "show the launch", "enter")
-    app.wait("Continue in the background")
-    # No letter ends it.
-    app.press("y", "x", "enter")
-    # The end of the launch closes the dialog too: enter would then open a job.
-    app.wait(lambda text: "Continue in the background" not in text)
-    backend.release("schedule")
-    app.wait(r"Failed +echo-1")
-
-
 def test_calls_that_hang_hold_up_neither_keys_nor_the_end(terminal, backend):
-    backend.has(**{f"job{number}": "RUNNING" for number in range(12)})
-    backend.hold("cancel")
-    app = terminal(environ=backend.environ)
-    app.wait("job11")
+    backend.has({f"job{number}": "RUNNING" for number in range(12)})
+    backend.hold_cancels()
+    app = terminal(environ=backend.environ, wait="job11")
     for _ in range(10):
-        app.press("x")
-        app.wait("Cancel this job")
-        app.press("y")
-        app.wait(lambda text: "Cancel this job" not in text)
+        app.press("x", wait="Cancel this job")
+        app.press("y", wait=lambda text: "Cancel this job" not in text)
         app.press("j")
     # Ten calls hang: what else is asked is done all the same.
-    app.press("enter")
-    app.wait(r"Jobs +›")
-    app.press("escape")
-    app.wait("STATE")
+    app.press("enter", wait=r"Jobs +›")
+    app.press("escape", wait="STATE")
     began = time.monotonic()
     app.press("q")
     assert app.wait_for_end() == 0
@@ -80,68 +35,18 @@ def test_calls_that_hang_hold_up_neither_keys_nor_the_end(terminal, backend):
 @pytest.mark.slow
 def test_ten_thousand_marked_rows_slow_down_no_key(terminal, backend):
     backend.set("[watch]\ninterval_seconds = 60\n")
-    backend.has_named({f"job{number:05}": "RUNNING" for number in range(10_000)})
-    app = terminal(environ=backend.environ)
-    app.wait(r"^─ job00000 ─")
+    backend.has({f"job{number:05}": "RUNNING" for number in range(10_000)})
+    app = terminal(environ=backend.environ, wait=r"^─ job00000 ─")
     dashboard = psutil.Process(app.pid)
 
     def seconds(keys: str, wanted: str) -> float:
         """Return how long the dashboard computes for keys, whatever else the machine does."""
         began = sum(dashboard.cpu_times()[:2])
-        app.press(keys)
-        app.wait(wanted)
+        app.press(keys, wait=wanted)
         return sum(dashboard.cpu_times()[:2]) - began
 
     unmarked = seconds("j" * 30, r"^─ job00030 ─")
-    app.press("*")
-    app.wait("10,000 marked")
+    app.press("*", wait="10,000 marked")
     # What was sorted at each key took 300 times as long.
     assert seconds("j" * 30, r"^─ job00060 ─") < 20 * max(unmarked, 0.2)
     assert seconds("/name:job09990", r"1 of 10,000") < 40 * max(unmarked, 0.2)
-
-
-@pytest.mark.slow
-def test_a_package_that_hangs_holds_up_no_key_of_the_form(terminal, backend):
-    backend.hold("resource")
-    app = terminal(environ=backend.environ)
-    app.wait("No jobs yet")
-    open_form(app, "utils.sh")
-    fill(app, {"h": "slow_host"})
-    fill(app, {"max_retries": "3"})
-    backend.release("resource")
-    app.wait(r"cpu\s+77")
-    backend.hold("resource")
-    app = terminal(environ=backend.environ)
-    app.wait("No jobs yet")
-    open_form(app, "utils.sh")
-    fill(app, {"h": "slow_host"})
-    app.press("ctrl+c")
-    app.wait("Quit\\?")
-    app.press("y")
-    began = time.monotonic()
-    assert app.wait_for_end() == 0
-    assert time.monotonic() - began < PATIENCE
-
-
-@pytest.mark.slow
-def test_a_backend_that_cannot_be_made_is_not_asked_for_ever(terminal, backend):
-    backend.entry_points.write_text(ENTRY_POINTS.replace("create_scheduler", "no_such_function"))
-    app = terminal(environ=backend.environ)
-    app.wait("no_such_function")
-    app.wait(r"No jobs yet[\s\S]*–   slow +the scheduler slow cannot be loaded")
-    assert "Asking" not in app.text()
-
-
-@pytest.mark.slow
-def test_job_of_a_missing_backend_keeps_its_last_state(terminal, backend, tmp_path):
-    run = [COMMAND, "run", "-s", "slow", "--wait", "utils.echo"]
-    ended = subprocess.run(
-        run, env={**os.environ, **backend.environ}, cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert ended.returncode != 0, ended
-    backend.has(sleeper="RUNNING")
-    # Without its package the backend is not there any more.
-    app = terminal()
-    app.wait("No jobs yet|STATE")
-    app.press("H")
-    app.wait(r"Failed +echo-1")

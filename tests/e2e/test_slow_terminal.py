@@ -82,8 +82,7 @@ def open_job(terminal, component: str, *arguments: str) -> Terminal:
 def open_flood(terminal, rate: int) -> Terminal:
     """Open the logs of a job that prints so many lines a second, on a terminal that is slow from then on."""
     app = open_job(terminal, "jobs.py:flood", f"--rate={rate}")
-    app.press("l")
-    app.wait("›  Logs")
+    app.press("l", wait="›  Logs")
     app.wait(lambda _: last_line(app) > 0)
     app.rate = RATE
     return app
@@ -112,8 +111,7 @@ def test_keys_are_answered_while_a_flood_is_followed(terminal, component_file, r
         ("escape", r"Paused|new lines"),
         ("G", "Following"),
     ):
-        app.press(key)
-        app.wait(effect, PATIENCE)
+        app.press(key, wait=effect, patience=PATIENCE)
     shown = last_line(app)
     app.wait(lambda _: last_line(app) > shown, PATIENCE)
     leave(app)
@@ -123,8 +121,7 @@ def test_keys_are_answered_while_a_flood_is_followed(terminal, component_file, r
 def test_a_held_key_does_not_pile_up(terminal, component_file):
     """What is drawn for a key is what the last of them asks for, not one screen for each."""
     app = open_flood(terminal, 1000)
-    app.press("g")
-    app.wait(r"line +0 x", PATIENCE)
+    app.press("g", wait=r"line +0 x", patience=PATIENCE)
     app.process.write(b"j" * 300)
     app.wait(lambda _: last_line(app) >= 300, PATIENCE)
     leave(app)
@@ -144,8 +141,7 @@ def test_nothing_is_sent_while_nothing_changes(terminal, component_file):
     app = open_job(terminal, "jobs.py:quiet")
     app.wait("just this")
     for keys, shown in (((), "STATE"), (("l",), "›  Logs")):
-        app.press(*keys)
-        app.wait(shown)
+        app.press(*keys, wait=shown)
         # A change of state, the toast of it, the message in the status line: until they are all gone.
         sent, quiet_since = len(app.raw), time.monotonic()
         deadline = quiet_since + PATIENCE

@@ -102,11 +102,9 @@ def stacks(terminal, arguments=None, name="ranks", **environ):
     app = terminal(arguments=arguments, environ={"PATH": f"{PROGRAMS}:{os.environ['PATH']}", **environ})
     # A cluster lists the jobs of other tests as well, the newest first.
     app.wait("STATE")
-    app.press("/", name, "enter")
-    app.wait(rf"Running +{name}\b")
+    app.press("/", name, "enter", wait=rf"Running +{name}\b")
     app.wait("begun", TORCH_PATIENCE)
-    app.press("b")
-    app.wait(r"groups?\b")
+    app.press("b", wait=r"groups?\b")
     return app
 
 
@@ -130,8 +128,7 @@ def wait_for_snapshot(app, *patterns: str) -> None:
 def check_groups(app, way: str, sentence: str = "") -> None:
     """Check that rank 1 is named, with where it is, and how it was read."""
     wait_for_snapshot(app, sentence, f"{way}, 4 of 4 ranks", "1 rank 1 sleeps", "3 ranks 0, 2-3")
-    app.press("escape")
-    app.wait("STATE")
+    app.press("escape", wait="STATE")
 
 
 @needs_torch
@@ -157,13 +154,11 @@ def test_without_the_right_to_trace(terminal, launch):
     app = stacks(terminal, [*rightless, COMMAND])
     words = "not read: rank 0 and 3 more, py-spy: not allowed: the process belongs to user 65534: run as that user"
     wait_for_snapshot(app, words)
-    app.press("escape")
-    app.wait(r"Running +ranks\b.* +local +4/4")
+    app.press("escape", wait=r"Running +ranks\b.* +local +4/4")
     cancel_top(app)
     launch("local_cwd", before=rightless)
     wait_top(app, "Running")
-    app.press("g")
-    app.wait("begun", TORCH_PATIENCE)
+    app.press("g", wait="begun", patience=TORCH_PATIENCE)
     app.press("b")
     check_groups(app, "py-spy")
 
@@ -178,8 +173,7 @@ def test_docker(terminal, launch, docker_engine):
     cancel_top(app)
     launch("local_docker", image="python:local", python="python3")
     wait_top(app, "Running")
-    app.press("g")
-    app.wait("begun", TORCH_PATIENCE)
+    app.press("g", wait="begun", patience=TORCH_PATIENCE)
     app.press("b")
     wait_for_snapshot(app, "not read: rank 0 and 3 more, py-spy: not in the image")
 

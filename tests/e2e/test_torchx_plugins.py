@@ -25,8 +25,7 @@ def environ(require, tmp_path):
 
 
 def test_launch_follow_and_cancel_beside_broken_ones(terminal, environ):
-    app = terminal(environ=environ)
-    app.wait("No jobs yet|Asking")
+    app = terminal(environ=environ, wait="No jobs yet|Asking")
     open_form(app, "utils.sh")
     # Its run options are in the form, with what it takes them for.
     assert "processes" in app.text()
@@ -39,13 +38,11 @@ def test_launch_follow_and_cancel_beside_broken_ones(terminal, environ):
     # What is wrong with the others is told, and nothing of what they print.
     app.press(":")
     app.press("doctor")
-    app.press("enter")
-    app.wait(r"scheduler processes: acme_process_jobs:create of acme-process-jobs")
+    app.press("enter", wait=r"scheduler processes: acme_process_jobs:create of acme-process-jobs")
     app.wait(r"RuntimeError: no licence")
     app.wait(r"hangs\s+hangs was not loaded within 8 s: importing acme_hangs:create of")
     assert "nobody asked for" not in app.text()
-    app.press("escape")
-    app.wait(r"Running\s+sh")
+    app.press("escape", wait=r"Running\s+sh")
     cancel(app)
     app.wait(r"Cancelled\s+sh")
     app.press("q")

@@ -5,7 +5,6 @@ import importlib.util
 import json
 import os
 import re
-import socket
 import sys
 import time
 from collections import defaultdict
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from actions import cancel, launch, wait_top
+from support.docker_registry import free_port
 from support.processes import processes_of_job
 from support.terminal import COMMAND, Terminal
 from support.waiting import PATIENCE, TORCH_PATIENCE, wait_until
@@ -39,44 +39,31 @@ def trainers(require):
     require("trainers", present, "pip install 'torchx-tui[examples]'")
 
 
-@pytest.fixture
-def port():
-    """Return a port that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def test_two_nodes_train_to_the_end(terminal, port, tmp_path):
-    app = terminal()
-    app.wait("No jobs yet")
+def test_two_nodes_train_to_the_end(terminal, tmp_path):
+    app = terminal(wait="No jobs yet")
     launch(
         app,
         "dist.torchrun",
-        {"script_args": "--epochs 6", "script": str(SCRIPT), "j": "2x1", "rdzv_port": str(port)},
+        {"script_args": "--epochs 6", "script": str(SCRIPT), "j": "2x1", "rdzv_port": str(free_port())},
     )
     wait_top(app, "Running")
     row = wait_top(app, "Succeeded", TORCH_PATIENCE)
     assert "2/2" in row
-    app.press("l")
-    app.wait("›  Logs")
-    app.press("g")
-    app.wait(lambda text: all(f"rank {rank} of 2" in text for rank in range(2)))
+    app.press("l", wait="›  Logs")
+    app.press("g", wait=lambda text: all(f"rank {rank} of 2" in text for rank in range(2)))
     # torchrun may print a page of its own when its agents leave at different times: page to the line.
     accuracy = re.compile(r"[01]│.*accuracy (0\.\d\d)")
     for _ in range(12):
         if accuracy.search(app.text()):
             break
         before = app.text()
-        app.press("ctrl+d")
-        app.wait(lambda text, before=before: text != before or accuracy.search(text))
+        app.press("ctrl+d", wait=lambda text, before=before: text != before or accuracy.search(text))
     found = accuracy.search(app.text())
     # By rank 0; which replica has it torchrun decides, by the order of process ids, which begin anew at times.
     assert found, app.text()
     assert float(found[1]) > 0.8
     # The curve is that of one rank: each epoch once, to the last digit that it printed.
-    app.press("p")
-    app.wait("━ Metrics")
+    app.press("p", wait="━ Metrics")
     printed = defaultdict(list)
     for log in Path(os.environ["XDG_STATE_HOME"]).rglob("ddp_digits/[01]/stdout.log"):
         for epoch, rank, loss in re.findall(r"epoch (\d+)/6 rank (\d) loss ([\d.]+)", log.read_text()):
@@ -85,11 +72,10 @@ def test_two_nodes_train_to_the_end(terminal, port, tmp_path):
     assert saved_curves(app, tmp_path)["loss"] in printed.values()
 
 
-def test_cancelled_in_the_middle_no_process_is_left(terminal, port, tmp_path):
+def test_cancelled_in_the_middle_no_process_is_left(terminal, tmp_path):
     config = tmp_path / "config.toml"
     config.write_text(f"[local]\ngrace_seconds = {GRACE_SECONDS}\n")
-    app = terminal(environ={"TORCHX_TUI_CONFIG": str(config)})
-    app.wait("No jobs yet")
+    app = terminal(environ={"TORCHX_TUI_CONFIG": str(config)}, wait="No jobs yet")
     launch(
         app,
         "dist.torchrun",
@@ -97,7 +83,7 @@ def test_cancelled_in_the_middle_no_process_is_left(terminal, port, tmp_path):
             "script_args": "--stubborn --epochs 1000 --step-seconds 0.05",
             "script": str(SCRIPT),
             "j": "1x2",
-            "rdzv_port": str(port),
+            "rdzv_port": str(free_port()),
         },
     )
     wait_top(app, "Running")
@@ -112,8 +98,7 @@ def test_cancelled_in_the_middle_no_process_is_left(terminal, port, tmp_path):
     took = time.monotonic() - asked
     wait_top(app, "Cancelled")
     assert took < PATIENCE
-    app.press("enter")
-    app.wait(r"cancelled by \S+ after")
+    app.press("enter", wait=r"cancelled by \S+ after")
 
 
 Curves = dict[str, list[tuple[float, float]]]
@@ -122,8 +107,7 @@ Curves = dict[str, list[tuple[float, float]]]
 def saved_curves(app: Terminal, folder: Path) -> Curves:
     """Save the data of the Metrics screen, and return its points by metric."""
     before = {*folder.glob("*-metrics*.svg")}
-    app.press("S")
-    app.wait("✓ Saved ")
+    app.press("S", wait="✓ Saved ")
     # The picture is written after the data.
     [picture] = wait_until(lambda: {*folder.glob("*-metrics*.svg")} - before, "the files")
     path = picture.with_suffix(".csv")
@@ -155,8 +139,7 @@ def train(terminal: Callable[..., Terminal], script: str, *arguments: str) -> Te
     )
     # Its chart stands on the job's screen, unless the machine is so busy that it ends before that.
     app.wait(r"Progress  train[/_]loss (.*\n)+.*[\u2801-\u28ff]{2}|✓ Succeeded", TORCH_PATIENCE)
-    app.press("p")
-    app.wait("━ Metrics")
+    app.press("p", wait="━ Metrics")
     return app
 
 

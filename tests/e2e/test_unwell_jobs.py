@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from support.terminal import COMMAND
-from support.waiting import PATIENCE, wait_until
+from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -70,46 +70,16 @@ def lines_of(handle: str) -> list[int]:
     return [log.read_bytes().count(b"\n") for log in logs]
 
 
-def test_each_is_said_within_its_limit(launched):
-    """At no look before, and at the first look after: a nan with its step, a slow replica when enough can be compared.
-
-    That takes some pauses between steps, too: on a busy machine the lines of several steps come at one time.
-    """
-    nan, slow = launched("nan"), launched("slow", 3)
-
-    def nan_is_said() -> bool:
-        told = progress_of(nan)
-        step = told.get("step", 0)
-        assert ("nan" in told) == (step >= FIRST_NAN)
-        times = f"{step - FIRST_NAN + 1:,.0f} times" if step > FIRST_NAN else "once"
-        assert told.get("nan", f"loss is nan, {times}") == f"loss is nan, {times}"
-        return "nan" in told
-
-    def slow_is_said() -> bool:
-        before = lines_of(slow)
-        told = progress_of(slow)
-        assert "slow" in told or len(before) < 3 or min(before) < 2 * COMPARED
-        assert "slow" not in told or sorted(lines_of(slow))[-2] >= COMPARED
-        return "slow" in told
-
-    wait_until(nan_is_said, "the loss that is nan")
-    wait_until(slow_is_said, "the slow replica")
-
-
 def test_what_is_wrong_is_said_and_nothing_else(launched, terminal):
     handles = {kind: launched(kind, 3 if kind == "slow" else 1) for kind in ("healthy", "stalled", "nan", "slow")}
     stalled = handles["stalled"]
-    app = terminal()
-    app.wait(lambda text: text.count("● Running") >= 4)
+    app = terminal(wait=lambda text: text.count("● Running") >= 4)
     # The newest is the first.
-    app.press("g", "enter")
-    app.wait(rf"! S{SLOW[1:]}")
+    app.press("g", "enter", wait=rf"! S{SLOW[1:]}")
     app.wait("python 3 .* 1 slow")
     app.wait(r"0 ●   1 ●   2 !")
-    app.press("escape", "j", "enter")
-    app.wait(r"! Loss is nan, [\d,]+ times")
-    app.press("escape", "j", "enter")
-    app.wait("Stalled  since", PAUSE_S + PATIENCE)
+    app.press("escape", "j", "enter", wait=r"! Loss is nan, [\d,]+ times")
+    app.press("escape", "j", "enter", wait="Stalled  since", patience=PAUSE_S + PATIENCE)
     # On a busy machine a step takes longer, and it is a while until somebody looks.
     sentence = r"No step for (?:(\d+)m )?(\d+)s, usually \d+(?:\.\d)?s; no replica prints anything"
     found = re.search(sentence, app.wait(sentence))

@@ -1,9 +1,5 @@
 """AppDefs made at random as plain data, which either package's specs make into the same app."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from hypothesis import strategies as st
 
 WORDS = ["a", "--x=1", "a b", "", "é", "$HOME", "new\nline", "'\""]
@@ -26,7 +22,7 @@ RESOURCES = st.fixed_dictionaries(
         "tags": st.just({"b": 2}),
     },
 )
-ROLE: dict[str, st.SearchStrategy[Any]] = {
+ROLE = {
     "image": st.sampled_from(["img:1", "busybox", "sha256:" + "a" * 64, "registry.example.com:5000/team/image:1.2"]),
     "args": st.lists(TEXTS, max_size=3),
     "env": st.dictionaries(st.sampled_from(VARIABLES), TEXTS, max_size=2),
@@ -41,7 +37,7 @@ ROLE: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-def apps(app_names: list[str], role_names: list[str], entrypoints: list[str], **more: Any) -> st.SearchStrategy[Any]:
+def apps(app_names, role_names, entrypoints, **more):
     """Return apps of one to three roles.
 
     Args:
@@ -58,6 +54,6 @@ def apps(app_names: list[str], role_names: list[str], entrypoints: list[str], **
     )
 
 
-def one_app(*names: str, app: str = "job", **role: Any) -> dict[str, Any]:
+def one_app(*names, app="job", **role):
     """Return an app of roles of these names, which are else alike."""
     return {"name": app, "roles": [{"name": name, "entrypoint": "e", **role} for name in names or ("r",)]}

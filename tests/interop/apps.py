@@ -1,7 +1,5 @@
 """The AppDefs of apps.yaml, made with either package's specs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +7,8 @@ import yaml
 from interop.plain_data import built
 
 _FILE = yaml.full_load(Path(__file__).with_name("apps.yaml").read_text(encoding="utf-8"))
-DOCKER: dict[str, Any] = _FILE["both"] | _FILE["docker"]
-KUBERNETES: dict[str, Any] = _FILE["both"] | _FILE["kubernetes"]
+DOCKER = _FILE["both"] | _FILE["docker"]
+KUBERNETES = _FILE["both"] | _FILE["kubernetes"]
 _ROLE = {
     "name": "trainer",
     "image": "busybox:local",
@@ -20,7 +18,7 @@ _ROLE = {
 }
 
 
-def made(specs: Any, app: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def made(specs, app):
     """Return the AppDef of a package, and the options that it is launched with."""
     filled: dict[str, Any] = {"name": "job", "roles": [{}], **app}
     cfg = filled.pop("cfg", {})
@@ -29,6 +27,6 @@ def made(specs: Any, app: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     return built(specs, filled), dict(cfg)
 
 
-def pinned(name: str) -> str:
+def pinned(name):
     """Return an app's id that is the same for both: what takes the place of `make_unique`."""
     return f"{name}-wq4xkz7dn2bcd"

@@ -1,12 +1,10 @@
-from __future__ import annotations
-
 import functools
 import importlib.util
 import inspect
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pytest
 from hypothesis.internal.conjecture import providers
@@ -40,7 +38,7 @@ def torchx(require, monkeypatch):
 def python(torchx, tmp_path):
     """Return a function that runs Python, with TorchX installed, in the current environment, and returns its stdout."""
 
-    def run(*arguments: str) -> str:
+    def run(*arguments):
         done = subprocess.run(
             [sys.executable, "-W", "ignore", *arguments],
             cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, timeout=PATIENCE, check=False,
@@ -55,7 +53,7 @@ def python(torchx, tmp_path):
 def cli(python):
     """Return a function that runs TorchX's command line and returns its stdout."""
 
-    def ask(arguments: Sequence[str]) -> list[str]:
+    def ask(arguments):
         try:
             return [python("-m", "torchx.cli.main", *arguments)]
         except AssertionError as error:

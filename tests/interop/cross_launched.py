@@ -4,11 +4,8 @@ As a program: launches it, or utils.sh, by TorchX, and prints the handle. Argume
 JSON, a folder for the job; then those of utils.sh.
 """
 
-from __future__ import annotations
-
 import json
 import sys
-from typing import Any
 
 READER = "trap 'exit 0' TERM; echo $GREETING from $0; touch /data/reader-$0; while :; do sleep 0.2; done"
 # Fails the first time, and runs on the second.
@@ -17,7 +14,7 @@ TRAINER = "trap 'exit 0' TERM; [ -e /data/tried ] || { touch /data/tried; exit 7
 )
 
 
-def make_job(specs: Any, folder: str) -> Any:
+def make_job(specs, folder):
     """Return the AppDef, made with either package's specs.
 
     Args:
@@ -25,7 +22,7 @@ def make_job(specs: Any, folder: str) -> Any:
         folder: A folder of this machine, mounted as /data.
     """
 
-    def role(name: str, script: str, *args: str, **more: Any) -> Any:
+    def role(name, script, *args, **more):
         return specs.Role(
             name=name,
             image="busybox:local",
@@ -42,7 +39,7 @@ def make_job(specs: Any, folder: str) -> Any:
     return specs.AppDef(name="Cross_launched", roles=[reader, role("trainer", TRAINER)], metadata={"team": "vision"})
 
 
-def _launch(scheduler: str, cfg: str, folder: str, *arguments: str) -> None:
+def _launch(scheduler, cfg, folder, *arguments):
     import torchx.specs
     from torchx.runner import get_runner
 

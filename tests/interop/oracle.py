@@ -1,16 +1,14 @@
 """Compare outcomes of ours with TorchX's: values, or kinds of errors. Known differences are in differences.toml."""
 
-from __future__ import annotations
-
 import builtins
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
-from interop.differences import DIFFERENCES, Difference
+from interop.differences import DIFFERENCES
 from support.oracle_counts import ALL_CASES, count
 from support.tables import toml_table
 
@@ -26,7 +24,7 @@ Explain = Callable[[Any, Any], "str | None"]
 _PART = 15
 
 
-def cases(number: int) -> settings:
+def cases(number):
     """Return how many cases hypothesis tries, the same ones each time: all by `make oracle`, else a part of them."""
     return settings(
         max_examples=number if ALL_CASES else max(10, number // _PART),
@@ -39,7 +37,7 @@ def cases(number: int) -> settings:
     )
 
 
-def theirs(module: str = "torchx.specs") -> Any:
+def theirs(module="torchx.specs"):
     """Return a module of TorchX; a test that calls this has the fixture `torchx`."""
     return importlib.import_module(module)
 
@@ -47,22 +45,22 @@ def theirs(module: str = "torchx.specs") -> Any:
 class Refused:
     """An error in place of a value; two are equal where TorchX's kind is ours too."""
 
-    def __init__(self, error: BaseException) -> None:
-        self.error: Any = error
+    def __init__(self, error):
+        self.error = error
         self.names = [kind.__name__ for kind in type(error).__mro__]
 
-    def covers(self, other: Refused) -> bool:
+    def covers(self, other):
         """Return whether what catches the other error catches this one: TorchX's own class, or the builtin one."""
         module = type(other.error).__module__
         if module.startswith("torchx") and not module.startswith("torchx_tui"):
             return other.names[0] in self.names
         return next(name for name in other.names if hasattr(builtins, name)) in self.names
 
-    def __repr__(self) -> str:
+    def __repr__(self):
         return self.names[0]
 
 
-def outcome(call: Callable[[], Any]) -> Any:
+def outcome(call):
     """Return what a call returns, or what it raised."""
     try:
         return call()
@@ -70,7 +68,7 @@ def outcome(call: Callable[[], Any]) -> Any:
         return Refused(error)
 
 
-def hold(area: str, their: Any, our: Any, explain: Explain | None = None, case: Any = "") -> None:
+def hold(area, their, our, explain=None, case=""):
     """Check that two outcomes are equal, with types of scalars and orders of mappings, or differ as an entry says."""
     if isinstance(their, Refused) and isinstance(our, Refused):
         equal = our.covers(their)
@@ -84,28 +82,24 @@ def hold(area: str, their: Any, our: Any, explain: Explain | None = None, case: 
     count(area, name)
 
 
-def compare(
-    area: str, act: Callable[[Any], Any], explain: Explain | None = None, case: Any = "", both: Iterable[Any] = ()
-) -> None:
+def compare(area, act, explain=None, case="", both=()):
     """Compare what a function makes of TorchX's specs and of ours, or of another pair."""
     their, our = (outcome(lambda one=one: act(one)) for one in both or (theirs(), our_specs))
     hold(area, their, our, explain, case)
 
 
-def entries_of(area: str) -> list[Difference]:
+def entries_of(area):
     """Return the entries of an area."""
     return [entry for entry in DIFFERENCES if entry.area == area]
 
 
-def each_difference(area: str) -> pytest.MarkDecorator:
+def each_difference(area):
     """Run a test for each entry of an area that has an example."""
     entries = [entry for entry in entries_of(area) if entry.example]
     return pytest.mark.parametrize("difference", entries, ids=lambda entry: entry.name)
 
 
-def check_example(
-    difference: Difference, names: Callable[[Any], dict[str, Any]] = lambda specs: {}, both: Iterable[Any] = ()
-) -> None:
+def check_example(difference, names=lambda specs: {}, both=()):
     """Check that an entry's example gives what the entry says.
 
     Args:

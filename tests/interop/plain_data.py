@@ -1,14 +1,12 @@
 """AppDefs, roles and statuses from plain data and back, for either package."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from enum import Enum
 from typing import Any
 
 
-def plain(value: Any) -> Any:
+def plain(value):
     """Return a value as plain mappings, lists and scalars, so that two packages' classes compare by their fields."""
     if isinstance(value, Enum):
         return value.name
@@ -20,7 +18,7 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def fields_of(app: Any) -> Any:
+def fields_of(app):
     """Return an AppDef's fields, without those that TorchX does not have, mappings in one order."""
     made = plain(app)
     for role in made["roles"]:
@@ -29,12 +27,12 @@ def fields_of(app: Any) -> Any:
     return json.loads(json.dumps(made, sort_keys=True))
 
 
-def built(specs: Any, app: dict[str, Any]) -> Any:
+def built(specs, app):
     """Return the AppDef of a package."""
     return specs.AppDef(**{**app, "roles": [built_role(specs, **role) for role in app["roles"]]})
 
 
-def built_role(specs: Any, **fields: Any) -> Any:
+def built_role(specs, **fields):
     """Return the role of a package."""
     made: dict[str, Any] = {"image": "img:1", **fields}
     made["args"], made["env"] = list(made.get("args", [])), dict(made.get("env", {}))

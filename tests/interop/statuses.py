@@ -1,9 +1,6 @@
 """Statuses of apps made at random, as plain data."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
 
 from hypothesis import strategies as st
 
@@ -45,7 +42,7 @@ ODD_ENDS = [json.dumps({"message": text}) for text in ("\n')" + _RPC + "x", _RPC
 ONE_RUNS = ("RUNNING", 0, "", NONE, [("trainer", [(0, "RUNNING", NONE, None)])])
 
 
-def built_status(specs: Any, status: tuple[Any, ...]) -> Any:
+def built_status(specs, status):
     """Return the AppStatus of a package."""
     state, restarts, message, error, roles = status
     return specs.AppStatus(

@@ -7,7 +7,6 @@ import sys
 import types
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
 
 from hypothesis import strategies as st
 from interop.oracle import WORDS
@@ -27,7 +26,7 @@ class Option:
     cfg_key: str = ""
 
     @property
-    def source(self) -> str:
+    def source(self):
         default = self.default
         if self.cfg_key:
             default = f'field({f"default={default}, " if default else ""}metadata={{"cfg_key": "{self.cfg_key}"}})'
@@ -47,11 +46,11 @@ class OptionsClass:
     groups: dict[str, tuple[tuple[Option, ...], str]] = field(default_factory=dict)
 
     @property
-    def every(self) -> list[Option]:
+    def every(self):
         return [*self.options, *self.inherited, *(option for inner, _ in self.groups.values() for option in inner)]
 
     @property
-    def source(self) -> str:
+    def source(self):
         """The module's source; required fields come first, as a dataclass wants them."""
         groups = "".join(
             _class(f"Group{name.title()}", "StructuredOpts", one) for name, (one, _) in self.groups.items()
@@ -96,7 +95,7 @@ CLASSES = st.builds(OptionsClass, _options(NAMES, 4), _options(["region", "spot"
 _numbers = count()
 
 
-def made(base: type, declared: OptionsClass) -> Any:
+def made(base, declared):
     """Return the class, of either package's `StructuredOpts`; its source can be looked up as a file's can."""
     name = f"structured_opts_{next(_numbers)}"
     source = "from dataclasses import dataclass, field\nfrom typing import Optional, Union\n" + declared.source
@@ -109,7 +108,7 @@ def made(base: type, declared: OptionsClass) -> Any:
     return module.__dict__["Made"]
 
 
-def forget() -> None:
+def forget():
     """Forget the modules that were made."""
     for name in [name for name in sys.modules if name.startswith("structured_opts_")]:
         linecache.cache.pop(f"<{name}>.py", None)

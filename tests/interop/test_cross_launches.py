@@ -47,21 +47,21 @@ class Backend:
     handles: list[str] = field(default_factory=list)
 
     @property
-    def is_docker(self) -> bool:
+    def is_docker(self):
         return self.scheduler == "local_docker"
 
-    def noted(self, handle: str) -> str:
+    def noted(self, handle):
         self.handles.append(handle)
         return handle
 
-    def launch_theirs(self, script: str = "", replicas: int = 1) -> str:
+    def launch_theirs(self, script="", replicas=1):
         """Launch the job of several roles, or a shell script, by TorchX."""
         # The script takes the place of the component's own shell, so that it receives the signal.
         sh = ["--image=busybox:local", f"--num_replicas={replicas}", "--memMB=64", "exec", "sh", "-c", script]
         arguments = [self.scheduler, json.dumps(self.cfg), str(self.folder), *(sh if script else ())]
         return self.noted(self.python(str(cross_launched.__file__), *arguments).strip().splitlines()[-1])
 
-    def launch_ours(self, script: str = "", replicas: int = 1) -> str:
+    def launch_ours(self, script="", replicas=1):
         """Launch the job of several roles, or a shell script, by us."""
         app = cross_launched.make_job(our_specs, str(self.folder))
         if script:
@@ -71,10 +71,10 @@ class Backend:
             app = our_specs.AppDef("ours", [role])
         return self.noted(self.runner.run(app, self.scheduler, {**self.cfg, **OURS_ONLY[self.scheduler]}))
 
-    def ran_again(self, handle: str) -> Any:
+    def ran_again(self, handle):
         """Wait until all replicas run, the trainer for the second time, and return what we see."""
 
-        def described() -> Any:
+        def described():
             found = self.runner.job(handle).describe()
             if found is None or found.state is not AppState.RUNNING or not (self.folder / "tried").exists():
                 return None
@@ -84,16 +84,16 @@ class Backend:
 
         return wait_until(described, f"the second try of {handle}", 3 * PATIENCE)
 
-    def is_second(self, described: Any) -> bool:
+    def is_second(self, described):
         """Return whether the trainer was restarted: Docker restarts the container, Volcano the job."""
         _, trainer = described.roles_statuses
         return trainer.replicas[0].restarts == 1 if self.is_docker else described.num_restarts == 1
 
-    def running_for_them(self, handle: str) -> list[tuple[str, str]]:
+    def running_for_them(self, handle):
         """Return the roles and numbers of the replicas that run, as TorchX shows them."""
         return sorted(re.findall(r"(\w+)\[(\d)\]:RUNNING", self.cli("status", handle)))
 
-    def listed_by_them(self, handle: str) -> str:
+    def listed_by_them(self, handle):
         """Return the row of a job in TorchX's list."""
         options = [f"{name}={value}" for name, value in self.cfg.items()]
         listed = self.cli("list", "-s", self.scheduler, *(("-cfg", ",".join(options)) if options else ()))
@@ -149,7 +149,7 @@ class TestTheirs:
         assert (found.state, found.replicas_running, found.replicas_wanted) == (AppState.RUNNING, 3, 3)
         assert not found.foreign
         for k in (0, 1):
-            lines: Any = backend.runner.job(handle).log_lines("reader", k, should_tail=True)
+            lines = backend.runner.job(handle).log_lines("reader", k, should_tail=True)
             with closing(lines):
                 assert next(iter(lines)) == f"hello of {app_id.partition(':')[2] or app_id} from {k}\n"
 

@@ -1,7 +1,5 @@
 """The list of differences from TorchX, and the counts of compared cases."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
@@ -70,6 +68,6 @@ def test_the_hash_changes_with_each_input(tmp_path):
         hashes.append(oracle_counts.hash_of_inputs(tmp_path))
     assert len(set(hashes)) == 4
     assert hashes[-1] == hashes[-2]  # what else pyproject.toml says does not count
-    (tmp_path / "backends" / "torchxconfig.py").unlink()
+    (tmp_path / "backends/torchxconfig.py").unlink()
     with pytest.raises(FileNotFoundError, match="torchxconfig"):
         oracle_counts.hash_of_inputs(tmp_path)

@@ -1,7 +1,5 @@
 """Every name that the documentation of TorchX states is here, with its parameters and defaults, or has a reason."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import runpy
@@ -19,7 +17,7 @@ from torchx_tui.cli.commands import build_parser
 from torchx_tui.specs.mounts import parse_mounts
 from torchx_tui.specs.resource_names import named_resources
 
-DOCS = Path(__file__).parents[2] / "docs" / "reference"
+DOCS = Path(__file__).parents[2] / "docs/reference"
 DOCUMENTED = [
     pytest.param(entry, id=f"{part.title}: {entry.name}") for part in PARTS for entry in part.names if entry.here
 ]
@@ -29,10 +27,10 @@ NAMES = {name: getattr(specs, name) for name in ("AppState", "Resource", "RetryP
 """What documented defaults are written with."""
 
 
-def find(here: str) -> Any:
+def find(here) -> Any:
     """Return what an entry's `here` stands for."""
     module, _, path = here.partition(":")
-    found: Any = importlib.import_module(module)
+    found = importlib.import_module(module)
     for name in filter(None, path.split(".")):
         found = getattr(found, name)
     return found
@@ -102,7 +100,7 @@ def check_attribute(entry):
         assert find(entry.here) is not None
         return
     owner, name = owner_of(entry.here)
-    abstract: dict[str, Any] = dict.fromkeys(getattr(owner, "__abstractmethods__", ()))
+    abstract = dict.fromkeys(getattr(owner, "__abstractmethods__", ()))
     required = [one for one in inspect.signature(owner).parameters.values() if one.default is REQUIRED]
     assert hasattr(type("Made", (owner,), abstract)(*(one.name for one in required)), name)
 

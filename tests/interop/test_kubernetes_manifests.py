@@ -1,7 +1,5 @@
 """Jobs of Kubernetes that TorchX would create and ours: equal field by field, except where TorchX's are at fault."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -34,7 +32,7 @@ def job(torchx, monkeypatch):
 
     def make(specs, app, cfg=None):
         app_def, own = made(specs, app) if isinstance(app, dict) else (app, {})
-        arguments: Any = {"service_account": None, **own, **(cfg or {})}
+        arguments: dict[str, Any] = {"service_account": None, **own, **(cfg or {})}
         if specs is our_specs:
             return manifest.app_to_resource(app_def, "default", **arguments)
         return module.sanitize_for_serialization(module.app_to_resource(app_def, "default", **arguments))

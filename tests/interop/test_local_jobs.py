@@ -1,7 +1,5 @@
 """What TorchX's own scheduler knows of a local job that this program launched."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 import pytest

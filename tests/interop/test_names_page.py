@@ -1,7 +1,5 @@
 """docs/reference/names.md is true: each public name of TorchX is here or named there, with the same value."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import sys
@@ -20,7 +18,7 @@ from torchx_tui.specs.named_resources_aws import INSTANCE_TYPE, instance_type_fr
 
 pytestmark = pytest.mark.usefixtures("torchx")
 
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "names.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/reference/names.md").read_text(encoding="utf-8")
 MODULES = [
     *("specs", "specs.builders", "specs.finder", "specs.file_linter", "specs.named_resources_aws"),
     *("specs.named_resources_generic", "workspace.api", "workspace.dir_workspace", "workspace.docker_workspace"),

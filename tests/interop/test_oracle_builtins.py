@@ -1,7 +1,5 @@
 """The AppDefs of the builtin components compared with TorchX's, field by field."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import example, given
 from interop.builtin_calls import COMPONENTS, calls, usual_call

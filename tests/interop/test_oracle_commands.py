@@ -1,7 +1,5 @@
 """What the commands print, for programs and for people, compared with TorchX's own command."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
@@ -110,7 +108,7 @@ def test_dryrun(call, cfg):
     compare(AREA, lambda specs: in_common(read(specs, *DRYRUN, *cfg, name, *words)), explain, (name, words, cfg))
 
 
-def in_common(made: Any) -> Any:
+def in_common(made) -> Any:
     """Return a dry run's JSON less what only ours has, or what differs from run to run."""
     if made == FAILED:
         return made

@@ -1,7 +1,5 @@
 """What the linter says of component files compared with TorchX's: rules, messages, lines and columns."""
 
-from __future__ import annotations
-
 import re
 from itertools import product
 from pathlib import Path

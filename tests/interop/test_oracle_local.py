@@ -1,7 +1,5 @@
 """How local replicas are started compared with TorchX: arguments, environment, folders, files and GPUs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

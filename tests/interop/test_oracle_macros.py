@@ -1,7 +1,5 @@
 """Macros compared with TorchX's: what is replaced in a role, and what stays."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Texts of mounts and app handles compared with TorchX's."""
 
-from __future__ import annotations
-
 from itertools import chain
 
 import pytest

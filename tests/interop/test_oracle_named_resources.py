@@ -1,7 +1,5 @@
 """Named resources compared with TorchX's: each of them, and how they are looked up."""
 
-from __future__ import annotations
-
 import difflib
 
 import pytest

@@ -1,7 +1,5 @@
 """What Docker and Kubernetes are asked for compared with TorchX's requests, for apps made at random."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Run options compared with TorchX's: declared, resolved, read from text and from JSON, printed."""
 
-from __future__ import annotations
-
 import json
 import re
 import typing

@@ -1,7 +1,5 @@
 """The text and the JSON of an app's status compared with TorchX's."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Run options as dataclasses compared with TorchX's: declared, made of a cfg, used as a mapping."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """`.torchxconfig` compared with TorchX's: which files count, what they say, what is written, hostile files too."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re

@@ -1,7 +1,5 @@
 """The page docs/torchx.md: its command lines are run as they stand there, each in its terminal."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess
@@ -11,13 +9,13 @@ from pathlib import Path
 import pytest
 from support.waiting import PATIENCE, wait_until
 
-PAGE = Path(__file__).parents[2] / "docs" / "torchx.md"
+PAGE = Path(__file__).parents[2] / "docs/torchx.md"
 _HANDLE = re.compile(r"local_\w+://torchx/sh-[a-z0-9]{10,16}")
 
 
-def transcript(scheduler: str) -> list[tuple[str, str, list[str]]]:
+def transcript(scheduler):
     """Return the command lines of the page about a scheduler: terminal, line, and what is printed."""
-    found: list[tuple[str, str, list[str]]] = []
+    found = []
     for line in PAGE.read_text().splitlines():
         match = re.fullmatch(r"    (one|two)\$ (.*)", line)
         if match:
@@ -30,11 +28,11 @@ def transcript(scheduler: str) -> list[tuple[str, str, list[str]]]:
 class Terminals:
     """Runs command lines of the page; handles in it stand for the one that the first line printed."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder = folder
         self.handle = ""
 
-    def run(self, line: str) -> str:
+    def run(self, line):
         """Run a line and return its stdout."""
         words = shlex.split(_HANDLE.sub(self.handle, line) if self.handle else line)
         command = [str(Path(sys.executable).with_name(words[0])), *words[1:]]
@@ -44,11 +42,11 @@ class Terminals:
         assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
-    def check(self, line: str, printed: list[str]) -> None:
+    def check(self, line, printed):
         """Run a line until it prints what the page says, spaces apart: a job takes its time."""
         wanted = [" ".join(_HANDLE.sub(self.handle, one).split()) for one in printed]
 
-        def says() -> bool:
+        def says():
             output = [" ".join(one.split()) for one in self.run(line).splitlines()]
             return all(any(one in have for have in output) for one in wanted)
 
@@ -71,7 +69,7 @@ def remove_apps(docker_engine):
     """Return what takes a handle whose containers are removed afterwards."""
     from torchx_tui.backends.runner import Runner
 
-    handles: list[str] = []
+    handles = []
     yield handles.append
     with Runner() as runner:
         for handle in handles:

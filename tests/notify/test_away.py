@@ -51,24 +51,24 @@ def told(hook: Hook, number: int) -> list[tuple[str, str]]:
 
 def test_a_dashboard_tells_of_jobs_that_run_elsewhere(backend, hook, dashboard):
     """Once, however many dashboards see the end; what succeeds is told only where it is wanted."""
-    backend.has_named({"train-1": "RUNNING", "eval-1": "RUNNING"})
+    backend.has({"train-1": "RUNNING", "eval-1": "RUNNING"})
     first, second = dashboard(), dashboard()
     for app in (first, second):
         app.wait(r"Running +train-1")
-    backend.has_named({"train-1": "FAILED", "eval-1": "SUCCEEDED"})
+    backend.has({"train-1": "FAILED", "eval-1": "SUCCEEDED"})
     for app in (first, second):
         app.wait(r"Failed +train-1")
     assert told(hook, 1) == [(HANDLE, "FAILED")]
     # By the next one that is told, each helper of the first end has said what it had to say.
-    backend.has_named({"train-2": "RUNNING", "train-1": "FAILED", "eval-1": "SUCCEEDED"})
+    backend.has({"train-2": "RUNNING", "train-1": "FAILED", "eval-1": "SUCCEEDED"})
     first.wait(r"Running +train-2")
-    backend.has_named({"train-2": "FAILED", "train-1": "FAILED", "eval-1": "SUCCEEDED"})
+    backend.has({"train-2": "FAILED", "train-1": "FAILED", "eval-1": "SUCCEEDED"})
     assert told(hook, 2) == [(HANDLE, "FAILED"), ("slow://torchx/train-2", "FAILED")]
 
 
 def test_wait_tells_of_the_end(backend, hook):
     """Of a failure, with what `wait` itself says and its exit code."""
-    backend.has_named({"train-1": "FAILED", "eval-1": "SUCCEEDED"})
+    backend.has({"train-1": "FAILED", "eval-1": "SUCCEEDED"})
     assert shell("wait", "slow://torchx/eval-1", environ=backend.environ).returncode == 0
     done = shell("wait", HANDLE, environ=backend.environ)
     assert done.returncode == 1, done.stderr

@@ -183,9 +183,11 @@ def test_all_events_of_a_job_can_be_wanted(home):
     assert is_wanted("slurm://torchx/1")
 
 
-def test_the_terminals_own(home):
-    assert terminal_sequence("a\x1b]0;evil\x07b", {}) == "\x1b]9;ab\x07\x07"
-    assert terminal_sequence("a", {"TMUX": "x"}).startswith("\x1bPtmux;")
+def test_the_terminals_own(home, monkeypatch):
+    monkeypatch.delenv("TMUX", raising=False)
+    assert terminal_sequence("a\x1b]0;evil\x07b") == "\x1b]9;ab\x07\x07"
+    monkeypatch.setenv("TMUX", "x")
+    assert terminal_sequence("a").startswith("\x1bPtmux;")
 
 
 def launch(settings: Settings, program: str) -> str:

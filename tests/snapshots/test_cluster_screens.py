@@ -3,23 +3,22 @@
 import pytest
 from support.canned import NOW
 from support.cluster import EstimatingCluster, busy_cluster
-from support.dashboard import make_app, screen_text, until
+from support.dashboard import make_app
 from support.pictures import SIZES
+from support.screens import table_of
 
 from torchx_tui.settings.config import Settings
 from torchx_tui.tui.cluster.screen import ClusterScreen
-from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.ui.row_table import RowTable
 
 
 def shown(*keys):
     async def run_before(pilot):
-        app = pilot.app
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered and app.jobs.made)
-        await pilot.press("C")
-        await until(pilot, lambda: isinstance(app.screen, ClusterScreen) and app.screen.query_one(RowTable).row_count)
-        await pilot.press(*keys)
-        await until(pilot, lambda: "job of one task would" in screen_text(app), "the estimate")
+        table = await table_of(pilot)
+        await table.until(lambda: table.app.jobs.made, "the backend")
+        cluster = await table.open(ClusterScreen, "C")
+        await table.until(lambda: cluster.query_one(RowTable).row_count, "the rows")
+        await table.press(*keys, shows="job of one task would", on="drawn")
 
     return run_before
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 from support.canned import MINUTE, NOW, CannedScheduler, busy_scheduler
 from support.dashboard import make_app, until
 from support.pictures import RUNNING, SIZES, at_job
+from support.screens import table_of
 
 from torchx_tui.backends.api import PublishedPort, ReplicaUsage
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui.job.dialogs import results_dialog
 from torchx_tui.tui.job.screen import JobScreen
-from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch.progress_dialog import LaunchDialog
 from torchx_tui.tui.messages import LaunchProgressed, UsageSampled
 
@@ -74,7 +74,7 @@ def test_two_backends(snap_compare, tmp_path):
     app.schedulers = ["local_docker", "local_cwd"]
 
     async def filled(pilot):
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and len(app.jobs.answered) == 2, "all rows")
+        await table_of(pilot, 26)
         await at_job(RUNNING)(pilot)
 
     assert app.now() == NOW

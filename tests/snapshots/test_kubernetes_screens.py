@@ -2,16 +2,14 @@
 
 import pytest
 from support.canned import MINUTE, CannedScheduler, busy_scheduler
-from support.dashboard import make_app, screen_text, settled, until
+from support.dashboard import make_app
 from support.pictures import SIZES
-from support.screens import form_of
+from support.screens import form_of, table_of
 
 from torchx_tui.backends.api import DescribeAppResponse, PublishedPort
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import Role
 from torchx_tui.specs.status import AppState, ReplicaStatus, RoleStatus
-from torchx_tui.tui.job.screen import JobScreen
-from torchx_tui.tui.jobs.screen import JobsScreen
 
 STUCK = "team-llm:mixtral-8x7b-pt-x2r5jqbnw0tqcls"
 NO_ROOM = (
@@ -58,30 +56,25 @@ def app(tmp_path):
     return make_app(busy_scheduler(tmp_path / "logs"), tmp_path, more=more)
 
 
-async def at_stuck(pilot) -> None:
-    app = pilot.app
-    await until(
-        pilot,
-        lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered == {*app.schedulers},
-        "the rows of all",
-    )
-    app.screen.table.move_to(f"kubernetes@prod://torchx/{STUCK}")
+async def at_stuck(pilot):
+    table = await table_of(pilot, 22 + 4 + 1)
+    table.to(STUCK)
+    return table
 
 
 def test_contexts_and_what_is_stuck(snap_compare, app):
     async def with_logs(pilot):
-        await at_stuck(pilot)
-        await until(pilot, lambda: "its log cannot be read" in screen_text(app), "the logs")
+        table = await at_stuck(pilot)
+        await table.shows("its log cannot be read", on="drawn")
 
     assert snap_compare(app, terminal_size=SIZES["120x40"], run_before=with_logs)
 
 
 def test_job_that_is_stuck(snap_compare, app):
     async def opened(pilot):
-        await at_stuck(pilot)
-        await settled(pilot)
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.described, "the description")
+        table = await at_stuck(pilot)
+        await table.settled()
+        await table.job()
 
     assert snap_compare(app, sizes=SIZES, run_before=opened)
 
@@ -96,11 +89,10 @@ def test_kinds_of_jobs(snap_compare, tmp_path):
         made.apps[app_id].kind = kind
 
     async def shown(pilot):
-        app = pilot.app
-        await until(pilot, lambda: app.jobs.answered == {*app.schedulers}, "the rows of all")
-        await pilot.press("/", *"kind:job", "enter")
-        await until(pilot, lambda: app.screen.table.row_count == len(kinds), "the rows with a kind")
-        await settled(pilot)
+        table = await table_of(pilot, 22 + len(kinds))
+        await table.press("/", *"kind:job", "enter")
+        await table.has(len(kinds))
+        await table.settled()
 
     app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, more={"kubernetes": made})
     assert snap_compare(app, sizes={"200x50": (200, 50), **SIZES}, run_before=shown)

@@ -61,8 +61,7 @@ async def with_trainer(pilot):
     launch = await filled(pilot)
     launch.screen.query(RoleRule).first().focus()
     await launch.settled()
-    await launch.press("enter")
-    await launch.until(lambda: launch.form.row(TRAINER, "image"), "its fields")
+    await launch.press("enter", until=lambda: launch.form.row(TRAINER, "image"), what="its fields")
     await launch.settled()
     return launch
 
@@ -86,8 +85,7 @@ def test_pairs_a_line_each(snap_compare, app):
         launch = await filled(pilot)
         launch.row("env").input.focus()
         await launch.open(ItemsDialog, "enter")
-        await launch.press("enter", *"OMP_NUM_THREADS")
-        await launch.shows("use NAME=value", on="drawn")
+        await launch.press("enter", *"OMP_NUM_THREADS", shows="use NAME=value", on="drawn")
 
     assert snap_compare(app, terminal_size=SIZES["80x24"], run_before=run)
 
@@ -129,7 +127,6 @@ def test_what_would_be_shipped(snap_compare, app, tmp_path):
         launch = await filled(pilot)
         await launch.type("launch", workspace="../project")
         await launch.shows("Workspace", on="tabs")
-        await launch.press("ctrl+t", "ctrl+t", "ctrl+t")
-        await launch.shows(" left out by ", on="preview")
+        await launch.press("ctrl+t", "ctrl+t", "ctrl+t", shows=" left out by ", on="preview")
 
     assert snap_compare(app, terminal_size=(120, 40), run_before=run)

@@ -23,11 +23,6 @@ TRAINING = f"local_cwd://torchx/{next(iter(SWEEP))}"
 STEPS = 400
 
 
-@pytest.fixture(autouse=True)
-def own_state(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
 def sweep(folder):
     """Return a scheduler with three jobs of a sweep: two train, the last one has left its course and failed."""
     scheduler = CannedScheduler(logs=folder)

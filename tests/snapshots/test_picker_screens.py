@@ -2,12 +2,9 @@
 
 import pytest
 from support.canned import DAY, HOUR, MINUTE
-from support.dashboard import until
 from support.past_launches import launched
 from support.pictures import SIZES
-from support.screens import text_of
-
-from torchx_tui.tui.jobs.screen import JobsScreen
+from support.screens import table_of
 
 FAULTY = '''
 def trainer(script: str, nodes=2, tags: set[str] = ()) -> AppDef:
@@ -31,17 +28,8 @@ def here(tmp_path, monkeypatch):
     return folder
 
 
-def docs(app) -> str:
-    return text_of(app.screen.chooser.docs, "VerticalScroll Static")
-
-
-async def picker_of(pilot) -> None:
-    app = pilot.app
-    await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
-    await pilot.press("n")
-    await until(
-        pilot, lambda: any(one.kind == "file" for one in app.screen.chooser.picker.components), "the components"
-    )
+async def picker_of(pilot):
+    return await (await table_of(pilot, 1)).picker()
 
 
 def test_pinned_and_launched_lately(snap_compare, app, here):
@@ -54,13 +42,8 @@ def test_pinned_and_launched_lately(snap_compare, app, here):
     app.ui_state.change(pinned=("dist.spmd", "dist.ddp"))
 
     async def run_before(pilot):
-        await picker_of(pilot)
-        await pilot.press("down")
-        await until(
-            pilot,
-            lambda: "Launched 1 time" in docs(app),
-            "the last launch",
-        )
+        picker = await picker_of(pilot)
+        await picker.press("down", shows="Launched 1 time", on="docs")
 
     assert snap_compare(app, sizes=SIZES, run_before=run_before)
 
@@ -69,8 +52,7 @@ def test_component_with_findings(snap_compare, app, here):
     (here / "jobs.py").write_text(FAULTY)
 
     async def run_before(pilot):
-        await picker_of(pilot)
-        await pilot.press(*"trainer")
-        await until(pilot, lambda: "cannot be used" in docs(app), "the findings")
+        picker = await picker_of(pilot)
+        await picker.press(*"trainer", shows="cannot be used", on="docs")
 
     assert snap_compare(app, terminal_size=SIZES["80x24"], run_before=run_before)

@@ -10,7 +10,7 @@ import pytest
 from support.canned import NOW, CannedScheduler, busy_scheduler
 from support.dashboard import make_app, until
 from support.pictures import FAILED, RUNNING, SIZES, at_job, stands_at_cause
-from support.screens import Table
+from support.screens import table_of
 from textual import events
 
 from torchx_tui.backends.history.journal import Journal
@@ -21,9 +21,6 @@ from torchx_tui.doctor.checks import Diagnosed
 from torchx_tui.settings.config import Settings
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui.doctor import screen as doctor
-from torchx_tui.tui.jobs.screen import JobsScreen
-from torchx_tui.tui.jobs.table import JobTable
-from torchx_tui.tui.logs.pane import LogPane
 
 
 def test_jobs(snap_compare, app):
@@ -66,12 +63,11 @@ def test_jobs_ten_thousand_filtered(snap_compare, tmp_path):
     app = make_app(scheduler, tmp_path)
 
     async def filtered(pilot):
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count == 10_000, "rows")
-        await pilot.press("slash")
+        table = await table_of(pilot, 10_000)
+        await table.press("slash")
         app.post_message(events.Paste("state:failed name~7.$"))
-        await pilot.press("enter", "j", "j", "space")
-        await until(pilot, lambda: app.query_one(JobTable).row_count < 1000, "the filter")
-        await until(pilot, lambda: app.query_one(LogPane).status.state == "ended", "the end of the log")
+        await table.press("enter", "j", "j", "space", until=lambda: table.table.row_count < 1000, what="the filter")
+        await table.until(lambda: table.screen.logs.log_pane.status.state == "ended", "the end of the log")
 
     assert snap_compare(app, terminal_size=(200, 50), run_before=filtered)
 
@@ -93,8 +89,8 @@ def test_first_run(snap_compare, tmp_path):
     app = make_app(CannedScheduler(), tmp_path)
 
     async def run_before(pilot):
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.first_run.display)
-        await until(pilot, lambda: app.jobs.findings)
+        table = await table_of(pilot)
+        await table.until(lambda: table.screen.first_run.display and app.jobs.findings, "the findings")
 
     assert snap_compare(app, terminal_size=SIZES["80x24"], run_before=run_before)
 
@@ -116,7 +112,7 @@ def test_keys(snap_compare, app):
 
 def test_launch_pick(snap_compare, app):
     picked = at_job(
-        RUNNING, "n", *"sh", wait=lambda app: "utils.sh" in app.screen.chooser.docs.rule.title.plain
+        RUNNING, "n", *"sh", wait=lambda app: "utils.sh" in app.screen.docs.rule.title.plain
     )  # fmt: skip
     assert snap_compare(app, sizes=SIZES, run_before=picked)
 
@@ -131,14 +127,12 @@ def form_of_demo(*keys):
         journal.record_intent(
             build_app("demo.train", arguments), "local_cwd", "torchx", {}, origin=LaunchOrigin("demo.train", arguments)
         )
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
-        launch = await Table(pilot).picker()
+        launch = await (await table_of(pilot, 1)).picker()
         launch.set_search("demo")
         await launch.finds("demo.train")
         await launch.choose()
         await launch.until(lambda: launch.editor.session.request, "the request")
-        await launch.press(*keys)
-        await launch.until(lambda: not keys or launch.model.errors() or launch.tab() != "command")
+        await launch.press(*keys, until=lambda: not keys or launch.model.errors() or launch.tab() != "command")
 
     return run_before
 
@@ -182,8 +176,9 @@ def test_doctor(snap_compare, app, monkeypatch):
     monkeypatch.setattr(doctor, "diagnose", lambda *_: iter(DIAGNOSED))
 
     async def run(pilot):
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
+        table = await table_of(pilot)
         app.action_doctor()
-        await until(pilot, lambda: isinstance(app.screen, doctor.DoctorScreen) and app.screen.is_done, "the report")
+        report = await table.open(doctor.DoctorScreen)
+        await table.until(lambda: report.is_done, "the report")
 
     assert snap_compare(app, terminal_size=SIZES["80x24"], run_before=run)

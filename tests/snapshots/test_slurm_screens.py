@@ -2,13 +2,12 @@
 
 import pytest
 from support.canned import HOUR, MINUTE, NOW
-from support.dashboard import slurm_app, until
+from support.dashboard import slurm_app
 from support.pictures import SIZES
-from support.screens import form_of
+from support.screens import form_of, table_of
 from support.slurm_commands import SlurmCommands
 
 from torchx_tui.base.files import user_name
-from torchx_tui.tui.jobs.screen import JobsScreen
 
 CHAIN = "slurm://torchx/184311"
 
@@ -50,15 +49,12 @@ def app(tmp_path, monkeypatch):
 
 def at_row(handle, *keys):
     async def run_before(pilot):
-        app = pilot.app
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count == 8, "the rows")
-        screen = app.screen
-        await pilot.press("1")
-        screen.table.move_to(handle)
-        app_id = handle.rpartition("/")[2]
-        await until(pilot, lambda: screen.described is not None and screen.described.app_id == app_id, "its words")
-        for key in keys:
-            await pilot.press(key)
+        table = await table_of(pilot, 8)
+        screen, app_id = table.screen, handle.rpartition("/")[2]
+        await table.press("1")
+        table.to(app_id)
+        await table.until(lambda: screen.described is not None and screen.described.app_id == app_id, "its words")
+        await table.press(*keys)
 
     return run_before
 

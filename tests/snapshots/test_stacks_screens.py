@@ -5,19 +5,18 @@ from support.canned import NOW, CannedScheduler, busy_scheduler, let_run_command
 from support.dashboard import make_app, until
 from support.hung import hung_snapshot
 from support.pictures import FAILED, RUNNING, SIZES, at_job, stands_at_cause
+from support.screens import table_of
 
 from torchx_tui.diagnosis.stacks import take
 from torchx_tui.diagnosis.stacks.kept import keep_snapshot
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui.job.screen import JobScreen
-from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.stacks import screen as stacks
 from torchx_tui.tui.stacks.screen import StacksScreen
 
 
 @pytest.fixture
 def app(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(stacks, "PAUSE_S", 0.0)
     monkeypatch.setattr(take, "take_snapshot", lambda *_, **__: hung_snapshot("checkpoint", at=NOW - 3, seconds=0.31))
     scheduler = let_run_commands(CannedScheduler(logs=tmp_path / "logs"))
@@ -26,10 +25,9 @@ def app(tmp_path, monkeypatch):
 
 
 async def open_stacks(pilot):
-    app = pilot.app
-    await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.rows, "the jobs")
-    await pilot.press("b")
-    await until(pilot, lambda: isinstance(app.screen, StacksScreen) and app.screen.is_done, "the stacks")
+    table = await table_of(pilot, 1)
+    stacks = await table.open(StacksScreen, "b")
+    await table.until(lambda: stacks.is_done, "the stacks")
 
 
 async def open_stalled(pilot):
@@ -43,8 +41,7 @@ async def open_stalled(pilot):
     app.status.clear()
 
 
-def test_stalled_job_with_its_stacks(snap_compare, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+def test_stalled_job_with_its_stacks(snap_compare, tmp_path):
     keep_snapshot(hung_snapshot("checkpoint", at=NOW - 3, seconds=0.31, handle=RUNNING))
     app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
     assert snap_compare(app, sizes=SIZES, run_before=open_stalled)
@@ -54,9 +51,8 @@ def test_stacks(snap_compare, app):
     assert snap_compare(app, sizes=SIZES, run_before=open_stacks)
 
 
-def test_job_that_hung_and_failed(snap_compare, tmp_path, monkeypatch):
+def test_job_that_hung_and_failed(snap_compare, tmp_path):
     """The Why pane says where its ranks stood when its stacks were last taken."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     keep_snapshot(hung_snapshot("checkpoint", handle=FAILED, pace="hangs"))
     scheduler = busy_scheduler(tmp_path / "logs")
 

@@ -134,13 +134,13 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, group: str, lines: st
 
 def test_entry_points(tmp_path, monkeypatch):
     text = """
+from dataclasses import make_dataclass
 from torchx_tui.specs import Resource
-class Foreign:
-    cpu, gpu, memMB, capabilities, devices, tags = 4, 5, 6, {"a": "b"}, {"efa": 1}, {"t": 2}
+Foreign = make_dataclass("Resource", ["cpu", "gpu", "memMB", "capabilities", "devices", "tags"])
 def ours():
     return Resource(1, 1, 1)
 def theirs():
-    return Foreign()
+    return Foreign(4, 5, 6, {"a": "b"}, {"efa": 1}, {"t": 2})
 def broken():
     raise RuntimeError("no such host")
 """

@@ -38,12 +38,6 @@ class Answer(NamedTuple):
     body: bytes
     headers: dict[str, str] = {}
 
-    @classmethod
-    def status_object(cls, status: int, reason: str, message: str, **headers: str) -> Answer:
-        """Return the answer of a server that refuses."""
-        told = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message}
-        return cls(status, json.dumps({**told, "code": status}).encode(), headers)
-
 
 class ApiProxy:
     """Forwards requests to a server, as the user of its kubeconfig.

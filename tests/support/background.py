@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
 
 
 class Background:
@@ -22,3 +25,17 @@ class Background:
     def __exit__(self, *_: object) -> None:
         self.stop.set()
         self._thread.join()
+
+
+def in_background(function: Callable[[], Any]) -> Future[Any]:
+    """Run a function in a daemon thread; its result or error is in the Future."""
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(function())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future

@@ -1,7 +1,8 @@
 """``--changed``: only the tests of what differs from main, for `make check`.
 
-A file of tests is chosen where it was changed, where it imports a module that was, or where it imports a module of the
-same folder that imports such a module. What is reached by longer ways is left to `make test`.
+A file of tests is chosen where it or its table (x.yaml of test_x.py) was changed, where it imports a module that was,
+or where it imports a module of the same folder that imports such a module. What is reached by longer ways is left to
+`make test`.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ class Changed:
     """Leaves out all tests but those of what was changed."""
 
     def __init__(self) -> None:
-        self._files = changed_files()
-        self._modules = modules_of(self._files)
+        files = changed_files()
+        self._files = files | {Path(one).with_name(f"test_{Path(one).stem}.py").as_posix() for one in files}
+        self._modules = modules_of(files)
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
         """Leave a file of tests out."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,15 @@ from typing import Any
 import pytest
 
 from torchx_tui.cli import main as cli
+
+
+class Screen(io.StringIO):
+    """A stream that is a terminal."""
+
+    encoding: Any = "UTF-8"
+
+    def isatty(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True)

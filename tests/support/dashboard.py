@@ -29,7 +29,7 @@ from torchx_tui.logs.lines import failure
 from torchx_tui.settings.config import Settings
 from torchx_tui.tui import command_palette, status
 from torchx_tui.tui.app import TorchXTuiApp
-from torchx_tui.tui.launch import component_chooser
+from torchx_tui.tui.launch import component_picker
 from torchx_tui.tui.ui.bars import KeyBar
 from torchx_tui.tui.ui_state import UiStateFile
 
@@ -86,7 +86,7 @@ def slurm_app(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TorchXT
 
 # What goes away by itself, or is left out where it takes long, would depend on how busy the machine is.
 status.STATUS_SECONDS = NEVER
-component_chooser.JOURNAL_PATIENCE = NEVER
+component_picker.JOURNAL_PATIENCE = NEVER
 command_palette.COMPONENTS_WAIT = NEVER
 failure.MAX_SECONDS = NEVER
 

@@ -20,7 +20,7 @@ from torchx_tui.tui.launch.form_field import Field, role_section
 from torchx_tui.tui.launch.role_rule import RoleRule
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.logs.pane import LogPane
-from torchx_tui.tui.logs.search_row import SearchRow
+from torchx_tui.tui.logs.search import LogSearch
 from torchx_tui.tui.logs.status import LogStatus, StatusRow
 from torchx_tui.tui.logs.view import LogView
 from torchx_tui.tui.ui.bars import KeyBar, StatusLine, TopBar
@@ -48,8 +48,20 @@ class Driver:
         self.app: TorchXTuiApp = pilot.app  # type: ignore[assignment]
         self.screen: Any = self.app.screen
 
-    async def press(self, *keys: str) -> None:
+    async def press(
+        self,
+        *keys: str,
+        until: Callable[[], object] | None = None,
+        what: str = "",
+        shows: str | tuple[str, ...] = (),
+        on: str = "message",
+    ) -> None:
+        """Press keys, and wait for a condition, see `until`, or for texts, see `shows`."""
         await self.pilot.press(*keys)
+        if until:
+            await self.until(until, what)
+        if shows:
+            await self.shows(*([shows] if isinstance(shows, str) else shows), on=on)
 
     async def until(self, condition: Callable[[], object], what: str = "") -> None:
         await until(self.pilot, condition, what)
@@ -176,7 +188,7 @@ class Table(Driver):
     async def picker(self) -> Launch:
         """Open the launch screen, and wait for all components."""
         screen = await self.open(LaunchScreen, "n")
-        await self.until(lambda: screen.chooser.picker.components, "the components")
+        await self.until(lambda: screen.picker.components, "the components")
         # The builtins come first, those of files behind them.
         await self.app.workers.wait_for_complete([one for one in self.app.workers if one.group == "components"])
         await self.pilot.pause()
@@ -224,7 +236,7 @@ class Logs(Driver):
         super().__init__(pilot)
         self.pane = self.screen.query_one(LogPane)
         self.view = self.screen.query_one(LogView)
-        self.field = self.screen.query_one(SearchRow)
+        self.field = self.screen.query_one(LogSearch)
 
     @property
     def status(self) -> LogStatus:
@@ -322,33 +334,33 @@ class Launch(Driver):
 
     def components(self) -> list[str]:
         """Return the names of the components that are listed."""
-        return [one.name for one in self.screen.chooser.picker.shown]
+        return [one.name for one in self.screen.picker.shown]
 
     def picker_rows(self) -> list[str]:
         """Return the rows of the list, the spaces between name and right side made one."""
-        options = self.screen.chooser.picker.list
+        options = self.screen.picker.list
         rows = [options.get_option_at_index(number).prompt for number in range(options.option_count)]
         return [" ".join(str(row).split()) for row in rows]
 
     def highlighted(self) -> str:
-        one = self.screen.chooser.picker.highlighted
+        one = self.screen.picker.highlighted
         return one.name if one is not None else ""
 
     def search(self) -> str:
-        return self.screen.chooser.picker.search.value
+        return self.screen.picker.search.value
 
     def set_search(self, text: str) -> None:
-        self.screen.chooser.picker.search.value = text
+        self.screen.picker.search.value = text
 
     def search_has_focus(self) -> bool:
-        return self.screen.chooser.picker.search.has_focus
+        return self.screen.picker.search.has_focus
 
     def docs(self) -> str:
         """Return the documentation of the highlighted component."""
-        return text_of(self.screen.chooser.docs, "VerticalScroll Static")
+        return text_of(self.screen.docs, "VerticalScroll Static")
 
     def docs_title(self) -> str:
-        return self.screen.chooser.docs.rule.title.plain
+        return self.screen.docs.rule.title.plain
 
     async def lists(self, *names: str) -> None:
         """Wait until just these components are listed."""
@@ -494,23 +506,27 @@ class Launch(Driver):
         return Table(self.pilot)
 
 
+async def table_of(pilot: Pilot[Any], rows: int = 0) -> Table:
+    """Wait until a backend has answered, and the table has at least so many rows."""
+    app: Any = pilot.app
+    await until(
+        pilot,
+        lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered and app.screen.table.row_count >= rows,
+        "the jobs",
+    )
+    return Table(pilot)
+
+
 @asynccontextmanager
 async def jobs_of(app: TorchXTuiApp, size: tuple[int, int] = WIDE, rows: int = 1) -> AsyncIterator[Table]:
     """Start the dashboard, and wait for the table with at least so many rows."""
     async with app.run_test(size=size) as pilot:
-        await until(
-            pilot,
-            lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered and app.screen.table.row_count >= rows,
-            "the jobs",
-        )
-        yield Table(pilot)
+        yield await table_of(pilot, rows)
 
 
 async def form_of(pilot: Pilot[Any], name: str) -> Launch:
     """Open the form of a component over the jobs."""
-    app: Any = pilot.app
-    await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
-    launch = await Table(pilot).picker()
+    launch = await (await table_of(pilot)).picker()
     await launch.pick(name)
     await launch.until(launch.at, "the focus on a field")
     return launch

@@ -39,10 +39,11 @@ class ScriptedEngine(ScriptedServer):
         self.answers["GET", "/containers/json"] = 200, list(containers)
 
 
-def listed(k: int = 0, state: str = "running", **changes: Any) -> dict[str, Any]:
+def listed(k: int = 0, state: str = "running", status: str = "", **changes: Any) -> dict[str, Any]:
     """Return a replica of role ``worker`` of ``app-x`` as an engine lists it; its id is ``c`` and its number."""
     marks = {labels.APP_ID: "app-x", labels.ROLE_NAME: "worker", labels.REPLICA_ID: str(k)}
-    return {"Id": f"c{k}", "Image": "busybox", "State": state, "Labels": marks, "Created": 100, **changes}
+    known = {"Id": f"c{k}", "Image": "busybox", "State": state, "Status": status, "Labels": marks, "Created": 100}
+    return {**known, **changes}
 
 
 def refused(status: int, message: str) -> Answer:

@@ -55,9 +55,25 @@ class ScriptedServer:
         """Return what asks it."""
         return ApiServer(client=self.client(), timeout=timeout)
 
+    def gives(self, path: str, content: Any) -> None:
+        """Answer GET requests of a path with this content."""
+        self.answers["GET", path] = 200, content
+
+    def lists(self, path: str, *items: Any) -> None:
+        """Answer GET requests of a path with a list of objects."""
+        self.gives(path, {"items": [*items]})
+
+    def serves(self, *versions: str) -> None:
+        """Have these versions of API groups, such as ``batch/v1``."""
+        self.gives("/apis", {"groups": [{"versions": [{"groupVersion": one}]} for one in versions]})
+
+    def requests(self, method: str = "", path: str = "") -> list[Asked]:
+        """Return the requests received, of a method or a path only."""
+        return [one for one in self.asked if method in ("", one.method) and path in ("", one.path)]
+
     def paths(self, method: str) -> list[str]:
         """Return the paths that were asked for."""
-        return [one.path for one in self.asked if one.method == method]
+        return [one.path for one in self.requests(method)]
 
     def answer(self, asked: Asked) -> Answer | None:
         """Return the answer to a request; None closes the connection."""

@@ -8,12 +8,6 @@ from pathlib import Path
 from support import slow_scheduler
 
 SETTINGS = "[watch]\ninterval_seconds = 0.2\nslowest_seconds = 0.5\n"
-ENTRY_POINTS = """
-[torchx_tui.schedulers]
-slow = slow_jobs:create_scheduler
-[torchx.named_resources]
-slow_host = slow_jobs:slow_resource
-"""
 
 
 class Backend:
@@ -30,8 +24,7 @@ class Backend:
         info = packages / "slow-1.0.dist-info"
         info.mkdir(parents=True)
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: slow\nVersion: 1.0\n")
-        self.entry_points = info / "entry_points.txt"
-        self.entry_points.write_text(ENTRY_POINTS)
+        (info / "entry_points.txt").write_text("[torchx_tui.schedulers]\nslow = slow_jobs:create_scheduler\n")
         (packages / "slow_jobs.py").write_text(Path(slow_scheduler.__file__).read_text())
         self.set(SETTINGS + settings)
         self.environ = {
@@ -44,16 +37,10 @@ class Backend:
     def set(self, settings: str) -> None:
         (self.folder / "config.toml").write_text(settings)
 
-    def has(self, **jobs: str) -> None:
+    def has(self, jobs: dict[str, str]) -> None:
         """Let there be these jobs, the newest first."""
-        self.has_named(jobs)
-
-    def has_named(self, jobs: dict[str, str]) -> None:
         (self.folder / "next.json").write_text(json.dumps(jobs))
         (self.folder / "next.json").rename(self.folder / "jobs.json")
 
-    def hold(self, call: str) -> None:
-        (self.folder / call).touch()
-
-    def release(self, call: str) -> None:
-        (self.folder / call).unlink()
+    def hold_cancels(self) -> None:
+        (self.folder / "cancel").touch()

@@ -1,8 +1,7 @@
-"""A plug-in's scheduler whose calls wait for files: what a test asks for is under way for as long as it likes.
+"""A plug-in's scheduler whose jobs a test makes up, and whose cancels wait as long as it likes.
 
-The environment names a folder, SLOW_FOLDER. A file there of the name of a call, ``schedule``, ``cancel`` or
-``resource``, keeps the call waiting while it exists. Jobs are JSON in ``jobs.json``: the state of each by its app id,
-the newest first.
+The environment names a folder, SLOW_FOLDER. A file ``cancel`` there keeps cancels waiting while it exists. Jobs are
+JSON in ``jobs.json``: the state of each by its app id, the newest first.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from torchx_tui.backends.api import DescribeAppResponse, Finding, ListAppResponse, Scheduler
-from torchx_tui.backends.shared.progress import current_progress
-from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDryRunInfo, Role
 from torchx_tui.specs.status import AppState
 
@@ -50,31 +47,16 @@ class SlowScheduler(Scheduler[Any]):
         return AppDryRunInfo(app, str)
 
     def schedule(self, dryrun_info: AppDryRunInfo[Any]) -> str:
-        _wait("schedule")
-        name = dryrun_info.request.name
-        (FOLDER / "jobs.json").write_text(json.dumps({f"{name}-1": "FAILED", **_jobs()}))
-        return f"{name}-1"
+        raise NotImplementedError
 
     def _cancel_existing(self, app_id: str) -> None:
-        _wait("cancel")
+        while (FOLDER / "cancel").exists():
+            time.sleep(0.05)
         (FOLDER / "jobs.json").write_text(json.dumps({**_jobs(), app_id: "CANCELLED"}))
 
 
 def create_scheduler(session_name: str, **_: Any) -> SlowScheduler:
     return SlowScheduler("slow", session_name)
-
-
-def slow_resource() -> Resource:
-    _wait("resource")
-    return Resource(cpu=77, gpu=0, memMB=2_048)
-
-
-def _wait(call: str) -> None:
-    number = 0
-    while (FOLDER / call).exists():
-        number += 1
-        current_progress().report(f"waiting: {number} of 999")
-        time.sleep(0.05)
 
 
 def _jobs() -> dict[str, str]:

@@ -149,13 +149,20 @@ class SlurmCommands:
         text = "".join(FIELD.join({**usual, **row}[name] for name in names) + RECORD + "\n" for row in rows)
         self.answer(f"sinfo-{partition}" if partition else "sinfo", text)
 
-    def calls(self, name: str) -> list[list[str]]:
-        """Return what a program was called with, each time."""
+    def calls(self, name: str, word: str = "") -> list[list[str]]:
+        """Return what a program was called with, each time, or each time that a word was among it."""
         try:
             text = (self._folder / f"{name}.calls").read_text(errors="surrogateescape")
         except FileNotFoundError:
             return []
-        return [line.split(FIELD)[:-1] for line in text.split("\n") if line]
+        calls = [line.split(FIELD)[:-1] for line in text.split("\n") if line]
+        return [call for call in calls if not word or word in call]
+
+    @property
+    def comment(self) -> str:
+        """The comment of the last launch."""
+        (option,) = (option for option in self.calls("sbatch")[-1] if option.startswith("--comment="))
+        return option.partition("=")[2]
 
     @property
     def script(self) -> str:

@@ -143,11 +143,16 @@ class Terminal:
             self._stream.feed(_UNKNOWN.sub(b"", pending))
             self._seen = None
 
-    def press(self, *keys: str) -> None:
-        """Press keys; names as Textual's, the letters of other texts come together, as from a slow link."""
+    def press(self, *keys: str, wait: str | Callable[[str], object] | None = None, patience: float = PATIENCE) -> None:
+        """Press keys, and wait for what they show, see `wait`.
+
+        Names are Textual's; the letters of other texts come together, as from a slow link.
+        """
         for key in keys:
             self.process.write(KEYS.get(key, key).encode())
             time.sleep(0.02)
+        if wait:
+            self.wait(wait, patience)
 
     def lines(self) -> list[str]:
         """Return the rows of the screen."""

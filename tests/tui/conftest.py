@@ -1,3 +1,4 @@
+import threading
 import time
 
 import pytest
@@ -6,6 +7,7 @@ from support.canned import busy_scheduler
 from support.command import command_runner
 from support.dashboard import make_app
 from support.undrawn import nothing_that_cannot_be_drawn as nothing_that_cannot_be_drawn
+from support.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -33,6 +35,36 @@ def nothing_that_waits_on_the_event_loop():
     loop_audit.calls.clear()
     yield
     assert not loop_audit.calls
+
+
+class Held:
+    """Calls that wait until `go` is set; `begun` is set once one waits."""
+
+    def __init__(self):
+        self.begun, self.go = threading.Event(), threading.Event()
+
+
+@pytest.fixture
+def hold(monkeypatch):
+    """Return a function that lets calls of another one wait, at the latest until the end of the test."""
+    made = []
+
+    def hold_calls(owner, name, is_held=lambda *_: True):
+        held, function = Held(), getattr(owner, name)
+
+        def wait(*arguments, **named):
+            if is_held(*arguments):
+                held.begun.set()
+                assert held.go.wait(PATIENCE)
+            return function(*arguments, **named)
+
+        monkeypatch.setattr(owner, name, wait)
+        made.append(held)
+        return held
+
+    yield hold_calls
+    for held in made:
+        held.go.set()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from support.component_files import ComponentFile
 from support.launching import LaunchingScheduler, launching_app
 from support.screens import Launch, jobs_of, launch_of
 from support.tables import toml_table
-from support.waiting import PATIENCE
 
 from torchx_tui.backends.api import NameFault
 from torchx_tui.backends.history.launch_record import LaunchOrigin
@@ -224,16 +222,14 @@ async def test_a_component_that_cannot_be_picked_says_why(app, jobs, unusable):
         ):  # fmt: skip
             app.status.clear()
             launch.set_search(typed)
-            await launch.press("enter")
-            await launch.shows(message)
+            await launch.press("enter", shows=message)
             assert launch.screen.is_picking
             assert launch.component() == ""
         # A file that is removed while its component is highlighted.
         launch.set_search("jobs.py")
         await launch.finds(NAME)
         jobs.path.unlink()
-        await launch.press("enter")
-        await launch.shows("there is no file")
+        await launch.press("enter", shows="there is no file")
         assert launch.screen.is_picking
 
 
@@ -312,8 +308,7 @@ async def test_an_item_of_several_lines_has_no_dialog(app):
         launch.set("rest", "'a\nb'")
         await launch.until(lambda: launch.field("rest").text == "'a\nb'")
         launch.row("rest").input.focus()
-        await launch.press("enter")
-        await launch.shows("has an item of several lines")
+        await launch.press("enter", shows="has an item of several lines")
         assert app.screen is launch.screen
 
 
@@ -324,32 +319,19 @@ async def test_a_scheduler_whose_options_fail_says_so(app, scheduler):
 
     scheduler.run_opts = fails
     async with launch_of(app, "", SIZE) as launch:
-        await launch.press(*"jobs.py", "enter")
-        await launch.shows("RuntimeError: its config is [broken]")
+        await launch.press(*"jobs.py", "enter", shows="RuntimeError: its config is [broken]")
         assert not launch.form.rows
-        await launch.press("escape")
-        await launch.until(lambda: app.screen is not launch.screen or launch.screen.is_picking)
+        await launch.press("escape", until=lambda: app.screen is not launch.screen or launch.screen.is_picking)
 
 
-async def test_the_form_is_left_for_the_picker_while_it_launches(app, scheduler):
+async def test_the_form_is_left_for_the_picker_while_it_launches(app, scheduler, hold):
     """The end of a launch is shown although its form is gone."""
-    begun, go_on, schedule = threading.Event(), threading.Event(), scheduler.schedule
-
-    def slowly(info):
-        begun.set()
-        assert go_on.wait(PATIENCE)
-        return schedule(info)
-
-    scheduler.schedule = slowly
+    held = hold(scheduler, "schedule")
     async with launch_of(app, NAME, SIZE) as launch:
-        try:
-            await filled(launch)
-            await launch.press("ctrl+s")
-            await launch.until(begun.is_set, "the launch")
-            await launch.press("escape")
-            await launch.until(lambda: launch.screen.is_picking, "the picker")
-        finally:
-            go_on.set()
+        await filled(launch)
+        await launch.press("ctrl+s", until=held.begun.is_set, what="the launch")
+        await launch.press("escape", until=lambda: launch.screen.is_picking, what="the picker")
+        held.go.set()
         await launch.shows("Launched job-1", on="said")
         assert len(scheduler.launched) == 1
 
@@ -359,8 +341,7 @@ async def test_a_job_whose_component_is_gone_has_no_command(app, scheduler, jobs
     app.runner.run(made, "local_cwd", {"queue": "q"}, origin=LaunchOrigin(NAME, {"data": "x"}))
     jobs.path.unlink()
     async with jobs_of(app, SIZE) as table:
-        await table.press("Y")
-        await table.shows("Command not copied: ", "there is no file")
+        await table.press("Y", shows=("Command not copied: ", "there is no file"))
         await table.open(LaunchScreen, "e")
         await table.shows("there is no file")
         assert len(scheduler.launched) == 1

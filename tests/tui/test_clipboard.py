@@ -39,11 +39,10 @@ def test_it_is_capped_by_its_encoded_length():
     assert osc52("ü" * most, XTERM) is None
 
 
-def test_a_file_is_for_this_user_only_and_there_is_one(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+def test_a_file_is_for_this_user_only_and_there_is_one(own_home):
     path = copy_to_file("one")
     assert copy_to_file("two") == path
-    assert path == tmp_path / "torchx-tui" / "copied.txt"
+    assert path == own_home / "state" / "torchx-tui" / "copied.txt"
     assert path.read_text() == "two"
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -12,7 +11,7 @@ from support.canned import MINUTE, NOW, CannedScheduler
 from support.cluster import CannedCluster, EstimatingCluster, busy_cluster
 from support.dashboard import make_app
 from support.screens import Driver, Launch, jobs_of, launch_of
-from support.waiting import NEVER, PATIENCE
+from support.waiting import NEVER
 
 from torchx_tui.backends.kubernetes.kinds.batch import BATCH
 from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
@@ -71,8 +70,7 @@ async def cluster_of(app):
 async def test_pools_then_nodes_and_back(app):
     async with cluster_of(app) as cluster:
         await cluster.shows("10/56 a100", "GrpTRES of the account vision: 14 of 16 GPUs in use", on="drawn")
-        await cluster.press("j", "enter")
-        await cluster.shows("7 nodes of long", "bad fan [root]", on="drawn")
+        await cluster.press("j", "enter", shows=("7 nodes of long", "bad fan [root]"), on="drawn")
         await cluster.press("escape")
         await cluster.at("long")
         await cluster.open(JobsScreen, "escape")
@@ -92,7 +90,7 @@ async def test_filter_keeps_rows_with_all_words(app):
 async def test_launch_goes_to_the_pool(app):
     async with cluster_of(app) as cluster:
         screen = await cluster.open(LaunchScreen, "j", "n")
-        await cluster.until(lambda: screen.chooser.picker.components, "the components")
+        await cluster.until(lambda: screen.picker.components, "the components")
         launch = Launch(cluster.pilot)
         await launch.pick("utils.echo")
         assert (launch.model.scheduler, launch.model.plan().cfg.get("partition")) == ("slurm", "long")
@@ -128,8 +126,7 @@ async def test_a_hostile_name_is_opened_and_estimated(tmp_path):
     async with cluster_of(make_app(scheduler, tmp_path, name="slurm")) as cluster:
         await cluster.shows("a[red]b: a job of one task would start now", on="drawn")
         assert {*scheduler.estimated} == {name}
-        await cluster.press("enter")
-        await cluster.shows("1 node of a[red]b", on="drawn")
+        await cluster.press("enter", shows="1 node of a[red]b", on="drawn")
 
 
 async def test_a_queue_is_chosen_at_its_backend(tmp_path, monkeypatch):
@@ -158,12 +155,10 @@ async def test_the_row_at_the_cursor_is_estimated(tmp_path, monkeypatch):
         monkeypatch.setattr(delay, NEVER)
         await cluster.press("j")
         monkeypatch.setattr(delay, 0.01)
-        await cluster.press("j")
-        await cluster.shows("h100: a job of one task would not start: Invalid account [vision]", on="drawn")
+        await cluster.press("j", shows="h100: a job of one task would not start: Invalid account [vision]", on="drawn")
         # Not the row that the cursor passed.
         assert {*scheduler.estimated} == {"gpu", "h100"}
-        await cluster.press("j", "enter")
-        await cluster.shows("cpu: a job of one task would start now", on="drawn")
+        await cluster.press("j", "enter", shows="cpu: a job of one task would start now", on="drawn")
 
 
 async def test_read_only_offers_no_launch(scheduler, tmp_path):
@@ -189,12 +184,10 @@ async def test_tabs_are_the_backends_that_can_tell(tmp_path):
 async def test_rows_stay_when_a_backend_falls_silent(app, scheduler):
     async with cluster_of(app) as cluster:
         scheduler.error = BackendUnavailableError("slurm does not [answer]")
-        await cluster.press("R")
-        await cluster.shows("! slurm does not [answer]", on="drawn")
+        await cluster.press("R", shows="! slurm does not [answer]", on="drawn")
         assert cluster.table.row_count == 5
         scheduler.error = None
-        await cluster.press("R")
-        await cluster.shows("5 partitions", on="drawn")
+        await cluster.press("R", shows="5 partitions", on="drawn")
 
 
 async def test_a_backend_that_never_answered_says_why(app, scheduler):
@@ -245,23 +238,15 @@ async def test_no_key_where_no_backend_can_tell(tmp_path):
         assert app.screen is jobs.screen
 
 
-async def test_it_is_asked_again_after_a_pool_was_opened_meanwhile(tmp_path, monkeypatch):
+async def test_it_is_asked_again_after_a_pool_was_opened_meanwhile(tmp_path, monkeypatch, hold):
     monkeypatch.setattr("torchx_tui.tui.cluster.screen._LEAST_REFRESH_S", 0.05)
-    goes_on, is_asked = threading.Event(), threading.Event()
     scheduler = CannedCluster(replace(busy_cluster(), refresh_s=0.05))
-    answer = scheduler.cluster
-
-    def ask() -> ClusterStatus:
-        is_asked.set()
-        assert goes_on.wait(PATIENCE)
-        return answer()
-
     async with cluster_of(make_app(scheduler, tmp_path, name="slurm")) as cluster:
-        monkeypatch.setattr(scheduler, "cluster", ask)
-        await cluster.until(is_asked.is_set, "the question")
+        held = hold(scheduler, "cluster")
+        await cluster.until(held.begun.is_set, "the question")
         await cluster.press("enter")
         await cluster.has(7)
-        goes_on.set()
+        held.go.set()
         asked = scheduler.asked
         await cluster.until(lambda: scheduler.asked > asked + 2, "further questions")
         await cluster.press("escape", "escape")

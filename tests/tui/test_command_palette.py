@@ -1,13 +1,11 @@
 """The command palette: what it offers, in which order, and that names of jobs are text."""
 
-import threading
 import time
 from contextlib import asynccontextmanager
 
 import pytest
 from support.dashboard import make_app
 from support.screens import Driver, Launch, jobs_of
-from support.waiting import PATIENCE
 from textual import events
 from textual.command import Command
 from textual.widgets import Input
@@ -16,6 +14,7 @@ from torchx_tui.specs.status import AppState
 from torchx_tui.tui import command_palette
 from torchx_tui.tui.command_palette import Commands, CommandsScreen
 from torchx_tui.tui.job.screen import JobScreen
+from torchx_tui.tui.launch import component_list
 from torchx_tui.tui.launch.screen import LaunchScreen
 
 HOSTILE = ["train [rank0] y", "eval[/red]x2", "[@click=app.quit]press", "[bold]b", "\x1b[31mred"]
@@ -83,14 +82,8 @@ async def test_palette_begins_with_what_is_done_with_the_job_at_the_cursor(app):
         assert launch.component() == "utils.echo"
 
 
-async def test_components_that_are_read_late_are_offered_once_they_are_there(app, monkeypatch):
-    may_go_on, list_them = threading.Event(), command_palette.growing_list
-
-    def late(*arguments):
-        may_go_on.wait(PATIENCE)
-        yield from list_them(*arguments)
-
-    monkeypatch.setattr(command_palette, "growing_list", late)
+async def test_components_that_are_read_late_are_offered_once_they_are_there(app, monkeypatch, hold):
+    held = hold(component_list, "each_listed")
     monkeypatch.setattr(command_palette, "COMPONENTS_WAIT", 0.2)
     async with palette_of(app, "space", "space", "space") as palette:
         # Marked jobs are counted.
@@ -98,7 +91,7 @@ async def test_components_that_are_read_late_are_offered_once_they_are_there(app
         palette.type("launch utils.echo")
         await palette.listed("launch utils.echo")
         assert "Launch utils.echo" not in palette.names()
-        may_go_on.set()
+        held.go.set()
         await palette.until(lambda: palette.names()[:1] == ["Launch utils.echo"], "the match")
 
 

@@ -26,8 +26,7 @@ async def doctor_of(folder, size=WIDE):
     """Start the dashboard, and open the screen by the command palette."""
     async with jobs_of(make_app(CannedScheduler(), folder), size, rows=0) as jobs:
         commands = await jobs.open(CommandsScreen, "colon")
-        await jobs.press(*"doctor")
-        await jobs.shows("Doctor: check this installation", on="drawn")
+        await jobs.press(*"doctor", shows="Doctor: check this installation", on="drawn")
         await jobs.until(lambda: commands.query_one(CommandList).option_count == 1, "the command alone")
         await jobs.open(DoctorScreen, "down", "enter")
         yield Driver(jobs.pilot)
@@ -48,8 +47,7 @@ async def test_what_is_wrong_comes_first(tmp_path, monkeypatch):
         assert places == sorted(places)
         copied = []
         monkeypatch.setattr(page.app.terminal_clipboard, "copy", lambda text, what: copied.append((text, what)))
-        await page.press("y")
-        await page.until(lambda: copied, "the copy")
+        await page.press("y", until=lambda: copied, what="the copy")
         lines = copied[0][0].splitlines()
         assert lines[0] == "ok: program: torchx-tui 1"
         assert lines[1] == "warning: terminal: the terminal has 60x20 (make the window larger)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import warnings
 from dataclasses import asdict
 from typing import Any
@@ -12,9 +13,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from support.component_kinds import BUILTINS, KINDS, write_files
 from support.dashboard import make_app
-from support.launching import (
-    LaunchingScheduler,
-)
+from support.launching import LaunchingScheduler
 from support.screens import jobs_of, launch_of
 
 from torchx_tui.backends.history.journal import LaunchRecord
@@ -24,7 +23,7 @@ from torchx_tui.components.model import Parameter
 from torchx_tui.components.role_overrides import ROLE_FIELDS
 from torchx_tui.components.values import to_text
 from torchx_tui.specs.roles import AppDef
-from torchx_tui.specs.run_options import runopts
+from torchx_tui.specs.run_options import format_value, runopts
 from torchx_tui.specs.serialize import appdef_to_dict
 from torchx_tui.tui.launch.form_field import role_of
 from torchx_tui.tui.launch.form_model import FormModel
@@ -137,8 +136,9 @@ async def test_optional_choice_can_be_taken_back(app):
         await launch.focus("way")
         assert "none" in launch.value("way") or "none" in str(launch.row("way").input.render())
         for key, chosen in (("right", "up"), ("left", None)):
-            await launch.press(key)
-            await launch.until(lambda chosen=chosen: launch.model.plan().arguments.get("way") == chosen, f"{chosen}")
+            await launch.press(
+                key, until=lambda chosen=chosen: launch.model.plan().arguments.get("way") == chosen, what=f"{chosen}"
+            )
         # The default of an Enum is one of its members, not a further choice.
         assert launch.value("color") == "RED"
         assert launch.field("color").offered == ("RED", "BLUE")
@@ -179,8 +179,6 @@ def texts_for(parameter: Parameter) -> st.SearchStrategy[str]:
     """Give texts that are valid for a parameter."""
     kind, items = parameter.type.kind, parameter.type.items
     if parameter.kind == "var_positional":
-        import shlex
-
         return st.lists(SINGLE[kind], max_size=3).map(shlex.join)
     if parameter.choices:
         return st.sampled_from(parameter.choices)
@@ -239,8 +237,6 @@ def fill_anyhow(model: FormModel, data: st.DataObject) -> None:
             model.set("argument", parameter.name, text or needed.get(parameter.name, ""))
     for name, (_, _, values) in OPTIONS.items():
         if data.draw(st.booleans()):
-            from torchx_tui.specs.run_options import format_value
-
             model.set("option", name, format_value(data.draw(values)))
     if data.draw(st.booleans()):
         model.set("launch", "workspace", data.draw(ROLE_TEXTS["workspace"]))
@@ -278,6 +274,3 @@ def test_form_comes_back_from_the_journal(here, name, data):
         assert again.diff(record) == []
         assert again.errors() == []
         assert again.lost == []
-
-
-# Really

@@ -161,28 +161,6 @@ def test_what_a_role_must_have():
 # From an earlier launch
 
 
-def test_filled_from_a_launch(own):
-    record = launched(
-        own.doc.name,
-        {"data": "corpus", "lr": "0.5", "rest": ["--x", "two words"], "gone": "1", "flag": "true"},
-        {"prepend_cwd": True, "log_dir": "/logs", "unknown": 1},
-    )
-    own.fill(record)
-    texts = {one.name: one.text for one in own if one.origin == Origin.LAST_RUN}
-    assert texts == {
-        "data": "corpus",
-        "lr": "0.5",
-        "rest": "--x 'two words'",
-        "flag": "true",
-        "prepend_cwd": "true",
-        "log_dir": "/logs",
-    }
-    assert own.errors() == []
-    assert own.plan().arguments["rest"] == "--x 'two words'"
-    assert own.plan().cfg == {"prepend_cwd": True, "log_dir": "/logs"}
-    assert {one.origin for one in own} == {Origin.LAST_RUN, Origin.DEFAULT}
-
-
 def test_the_difference_to_an_earlier_launch(train):
     record = launched("demo.train", {"steps": "50", "num_replicas": "4"}, {"log_dir": "/logs"})
     train.fill(record)

@@ -75,8 +75,7 @@ async def test_history_is_filtered_while_it_is_read(app, released, monkeypatch):
     said = []
     monkeypatch.setattr(app.status, "say", lambda text, **_: said.append(text))
     async with jobs_of(app, SIZE, 0) as table:
-        await table.press("H")
-        await table.until(table.rows, "the newest launches")
+        await table.press("H", until=table.rows, what="the newest launches")
         assert said == ["Reading the history"]
         assert table.rows()[0] == f"old-{COUNT - 1:05}"
         assert len(table.rows()) < COUNT
@@ -91,8 +90,7 @@ async def test_history_is_filtered_while_it_is_read(app, released, monkeypatch):
         # The cursor and the marks stay.
         await table.press("G", "k", "space", "k")
         before = table.at(), table.table.marks.copy()
-        await table.press("slash", *"old", "enter")
-        await table.shows(f"{COUNT:,} of {COUNT:,}", on="title")
+        await table.press("slash", *"old", "enter", shows=f"{COUNT:,} of {COUNT:,}", on="title")
         await table.has(COUNT)
         assert (table.at(), table.table.marks) == before
         job = await table.open(JobScreen, "enter")
@@ -101,8 +99,9 @@ async def test_history_is_filtered_while_it_is_read(app, released, monkeypatch):
         await table.back("escape")
         await table.press("slash", *["backspace"] * 3, "enter")
         assert f"{COUNT:,}" in table.drawn()
-        await table.press("1")
-        await table.until(lambda: table.title() == f"{COUNT:,}  1 marked  newest first, with history", "one backend")
+        await table.press(
+            "1", until=lambda: table.title() == f"{COUNT:,}  1 marked  newest first, with history", what="one backend"
+        )
         await table.press("0")
         assert said[1:] == [f"{COUNT:,} older jobs in history"]
         await table.press("H")
@@ -113,8 +112,7 @@ async def test_history_is_filtered_while_it_is_read(app, released, monkeypatch):
 async def test_older_history_is_read_at_the_end_of_the_table(app, long_journal, monkeypatch):
     monkeypatch.setattr(jobs_screen, "HISTORY_ROWS", 100)
     async with jobs_of(app, SIZE, 0) as table:
-        await table.press("H")
-        await table.shows("200 older jobs in history; more below the last row")
+        await table.press("H", shows="200 older jobs in history; more below the last row")
         assert len(table.rows()) == 200
         await table.press("G")
         await table.has(COUNT)
@@ -124,8 +122,7 @@ async def test_older_history_is_read_at_the_end_of_the_table(app, long_journal, 
 async def test_reading_the_journal_holds_up_no_key(app, scheduler, released):
     async with jobs_of(app, SIZE, 0) as table:
         # History is hidden while it is read.
-        await table.press("H")
-        await table.until(table.rows, "the newest launches")
+        await table.press("H", until=table.rows, what="the newest launches")
         await table.press("H")
         await table.has(0)
         # No launch of it is in the journal, which is only known once all of that was read.
@@ -149,6 +146,5 @@ async def test_listed_job_is_no_longer_of_the_past(app, scheduler, journal):
         await table.press("H")
         await table.has(1)
         scheduler.add("job-1", AppState.RUNNING, 1)
-        await table.press("R")
-        await table.until(lambda: table.table.rows[0].why == "", "the listed row")
+        await table.press("R", until=lambda: table.table.rows[0].why == "", what="the listed row")
         assert table.title() == "1  newest first, with history"

@@ -166,14 +166,12 @@ async def test_what_else_can_be_done_is_said_of_its_job(scheduler, app):
     scheduler.act = lambda app_id, name, value: acted.append((app_id, name))
     async with jobs_of(app) as table:
         name = table.table.cursor_row.name
-        await table.press("A")
-        await table.shows(f"✗ No other actions for {name}", on="said")
+        await table.press("A", shows=f"✗ No other actions for {name}", on="said")
         # A name of any letters.
         scheduler.actions = lambda app_id: [JobAction("wake {up}", "Wakes it.")]
         dialog = await table.open(ActionsDialog, "A")
         assert [row.plain for row in dialog.rows()] == ["wake {up} Wakes it."]
-        await table.press("enter")
-        await table.shows(f"wake {{up}}: {name} done", on="said")
+        await table.press("enter", shows=f"wake {{up}}: {name} done", on="said")
         assert acted == [(table.at(), "wake {up}")]
         # Of several jobs with those that have it.
         actions = {table.rows()[0]: [], table.rows()[1]: [JobAction("hold", "Holds it.", ends_job=True)]}
@@ -183,8 +181,7 @@ async def test_what_else_can_be_done_is_said_of_its_job(scheduler, app):
         assert [row.plain for row in dialog.rows()] == ["hold      2 of 3: Holds it."]
         asked = await table.dialog(AskDialog, "enter")
         assert asked.heading() == "Hold 2 jobs?"
-        await table.press("2", "enter")
-        await table.shows("hold: 2 jobs done", on="said")
+        await table.press("2", "enter", shows="hold: 2 jobs done", on="said")
         assert sorted(acted[1:]) == sorted((app_id, "hold") for app_id in table.rows()[1:3])
 
 

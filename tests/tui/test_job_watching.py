@@ -144,39 +144,22 @@ def test_description_is_posted_until_it_fails_or_differs(watcher, scheduler, pos
     assert caplog.text.count(f"describe of {ONE}: {AWAY}") == 1
 
 
-def test_hanging_backend_holds_up_no_other_description(feed, scheduler, posted, monkeypatch):
-    released, describe = threading.Event(), scheduler.describe
-
-    def slow(app_id):
-        return describe(app_id) if app_id == "one-x" else released.wait(PATIENCE) and None
-
-    monkeypatch.setattr(scheduler, "describe", slow)
-    try:
-        feed.watch("kubernetes://torchx/two-x")
-        feed.watch(ONE)
-        wait_until(lambda: posted, "the other job")
-        assert (posted[0].handle, posted[0].described.state) == (ONE, AppState.RUNNING)
-    finally:
-        released.set()
+def test_hanging_backend_holds_up_no_other_description(feed, scheduler, posted, hold):
+    hold(scheduler, "describe", lambda app_id: app_id != "one-x")
+    feed.watch("kubernetes://torchx/two-x")
+    feed.watch(ONE)
+    wait_until(lambda: posted, "the other job")
+    assert (posted[0].handle, posted[0].described.state) == (ONE, AppState.RUNNING)
 
 
-def test_description_asked_for_again_meanwhile_is_no_failure(feed, scheduler, posted, monkeypatch):
-    describe, asked, go_on = scheduler.describe, threading.Event(), threading.Event()
-
-    def slow(app_id):
-        asked.set()
-        assert go_on.wait(PATIENCE)
-        return describe(app_id)
-
-    monkeypatch.setattr(scheduler, "describe", slow)
-    try:
-        feed.watch(ONE)
-        assert asked.wait(PATIENCE)
-        feed.refresh()
-        # Longer than the thread takes to look whether its question is still wanted.
-        assert not go_on.wait(0.5)
-    finally:
-        go_on.set()
+def test_description_asked_for_again_meanwhile_is_no_failure(feed, scheduler, posted, hold):
+    held = hold(scheduler, "describe")
+    feed.watch(ONE)
+    assert held.begun.wait(PATIENCE)
+    feed.refresh()
+    # Longer than the thread takes to look whether its question is still wanted.
+    assert not held.go.wait(0.5)
+    held.go.set()
     wait_until(lambda: posted, "the description")
     assert (posted[0].error, posted[0].described is not None) == ("", True)
 

@@ -33,8 +33,7 @@ async def test_cursor_stays_on_its_job(app, scheduler):
         # Until it is moved it is on the newest job.
         assert table.at() == NEWEST
         scheduler.add("newer", AppState.RUNNING, 2)
-        await table.press("R")
-        await table.until(lambda: table.at() == "newer", "the newest job")
+        await table.press("R", until=lambda: table.at() == "newer", what="the newest job")
         await table.press("j", "k")
         scheduler.add("newest", AppState.SUBMITTED, 1)
         await table.press("R")
@@ -44,8 +43,7 @@ async def test_cursor_stays_on_its_job(app, scheduler):
 
 async def test_cursor_stays_on_the_job_whose_log_is_read(app, scheduler):
     async with jobs_of(app) as table:
-        await table.press("tab")
-        await table.until(lambda: table.screen.logs.has_focus_within, "the focus in the logs")
+        await table.press("tab", until=lambda: table.screen.logs.has_focus_within, what="the focus in the logs")
         scheduler.add("newer", AppState.RUNNING, 2)
         app.feed.refresh()
         await table.first("newer")
@@ -71,21 +69,17 @@ async def test_hanging_calls_do_not_delay_a_cancel(app, scheduler):
             for _ in range(40):
                 table.screen.run_worker(lambda: goes_on.wait(PATIENCE), thread=True)
             table.to(TRAINING)
-            await table.press("x", "y")
-            await table.until(lambda: scheduler.cancelled == [TRAINING], "the cancel")
+            await table.press("x", "y", until=lambda: scheduler.cancelled == [TRAINING], what="the cancel")
         finally:
             goes_on.set()
 
 
-async def test_dialog_does_not_wait_for_a_scheduler(app, monkeypatch):
-    goes_on, made = threading.Event(), app.runner.scheduler
+async def test_dialog_does_not_wait_for_a_scheduler(app, hold):
     async with jobs_of(app) as table:
-        monkeypatch.setattr(app.runner, "scheduler", lambda name: goes_on.wait(PATIENCE) and made(name))
-        try:
-            await table.dialog(AskDialog, "x")
-            assert "listed as Cancelled." in table.dialog_text()
-        finally:
-            goes_on.set()
+        held = hold(app.runner, "scheduler")
+        await table.dialog(AskDialog, "x")
+        assert "listed as Cancelled." in table.dialog_text()
+        held.go.set()
         await table.shows("logs are kept", on="dialog_text")
 
 
@@ -96,8 +90,7 @@ async def test_unforeseen_error_is_shown(app, monkeypatch):
             await table.shows("looking: IndexError: list index out of range", on="said")
             app.status.clear()
         monkeypatch.setattr("torchx_tui.tui.job.bulk.act_on_jobs", lambda *_, **__: [][0])
-        await table.press("x", "y")
-        await table.shows("actions: IndexError: list index out of range", on="said")
+        await table.press("x", "y", shows="actions: IndexError: list index out of range", on="said")
 
 
 async def test_job_has_no_facts_of_the_one_before(app, monkeypatch):
@@ -105,8 +98,7 @@ async def test_job_has_no_facts_of_the_one_before(app, monkeypatch):
         await table.shows("log dir", on="facts")
         # The next one is not described.
         monkeypatch.setattr(app.feed, "watch", lambda handle: None)
-        await table.press("j")
-        await table.shows("eval-mmlu", on="card_title")
+        await table.press("j", shows="eval-mmlu", on="card_title")
         assert "log dir" not in table.facts()
 
 
@@ -121,14 +113,6 @@ async def test_backends_that_cannot_be_found_are_named(app, monkeypatch):
         table = Table(pilot)
         await table.shows("the disk is gone", on="said")
         await table.shows("The backends cannot be found", on="placeholder")
-
-
-async def test_card_has_the_whole_name_once_there_is_room(app):
-    async with jobs_of(app, size=(80, 24)) as table:
-        # The card is not shown: it has no width yet.
-        assert table.screen.card.size.width == 0
-        await table.resize(120, 40)
-        await table.shows(table.table.cursor_row.name, on="card_title")
 
 
 async def test_threads_end_with_the_app(app):
@@ -152,8 +136,7 @@ async def test_cancel_asks_with_the_focus_on_keep(app, scheduler):
         scheduler.capabilities = replace(scheduler.capabilities, logs_after_cancel="They go with [b]its pods[/b].")
         await table.dialog(AskDialog, "x")
         await table.shows("listed as Cancelled.\nThey go with [b]its pods[/b].\n", on="dialog_text")
-        await table.press("y")
-        await table.until(lambda: scheduler.cancelled == [SECOND], "the cancel")
+        await table.press("y", until=lambda: scheduler.cancelled == [SECOND], what="the cancel")
 
 
 async def test_several_jobs_ask_for_their_count(app, scheduler):
@@ -161,14 +144,11 @@ async def test_several_jobs_ask_for_their_count(app, scheduler):
         dialog = await table.dialog(AskDialog, "space", "space", "x")
         assert [(field.has_focus, field.region.height) for field in dialog.query(Input)] == [(True, 1)]
         for keys, wrong in (("", "nothing"), ("y3", "3")):
-            await table.press(*keys, "enter")
-            await table.shows(f"Type 2 to cancel them: {wrong} was typed", on="drawn")
+            await table.press(*keys, "enter", shows=f"Type 2 to cancel them: {wrong} was typed", on="drawn")
         await table.shows("enter Cancel 2 jobs", on="drawn")
-        await table.press("escape")
-        await table.shows("Nothing cancelled")
+        await table.press("escape", shows="Nothing cancelled")
         await table.dialog(AskDialog, "x")
-        await table.press("2", "enter")
-        await table.until(lambda: len(scheduler.cancelled) == 2, "both")
+        await table.press("2", "enter", until=lambda: len(scheduler.cancelled) == 2, what="both")
 
 
 async def test_many_jobs_are_cancelled_at_the_same_time(app, scheduler):
@@ -202,8 +182,7 @@ async def test_delete(app, scheduler):
     async with jobs_of(app) as table:
         table.to(FINISHED)
         await table.dialog(AskDialog, "D")
-        await table.press("escape")
-        await table.shows("Nothing deleted")
+        await table.press("escape", shows="Nothing deleted")
         await table.dialog(AskDialog, "D")
         await table.press("y")
         await table.has(21)
@@ -237,11 +216,13 @@ def test_delete_dialog_says_what_goes(app, rows, sentences):
 
 async def test_job_that_was_not_launched_here_has_no_command(app, monkeypatch):
     async with jobs_of(app) as table:
-        await table.press("Y")
-        await table.until(lambda: table.said().endswith(" was not launched from a component here"), "the reason")
+        await table.press(
+            "Y", until=lambda: table.said().endswith(" was not launched from a component here"), what="the reason"
+        )
         monkeypatch.setattr("torchx_tui.tui.job.actions.launch_commands", lambda *_: [][0])
-        await table.press("Y")
-        await table.until(lambda: table.said().endswith("Command not copied: IndexError: list index out of range"))
+        await table.press(
+            "Y", until=lambda: table.said().endswith("Command not copied: IndexError: list index out of range")
+        )
 
 
 async def test_filter_while_typing_then_back(app):
@@ -261,8 +242,7 @@ async def test_filter_while_typing_then_back(app):
 async def test_silent_backend_keeps_its_rows_and_says_why(app, scheduler):
     async with jobs_of(app, rows=22) as table:
         scheduler.error = OSError("the disk [red] is gone")
-        await table.press("R")
-        await table.until(lambda: app.jobs.outages, "the outage")
+        await table.press("R", until=lambda: app.jobs.outages, what="the outage")
         assert (len(table.rows()), table.table.dimmed) == (22, {"local_cwd"})
         assert "the disk [red] is gone" in table.message()
         # The message goes with the outage, without a key.
@@ -286,8 +266,7 @@ async def test_backend_that_is_not_set_up_is_grey_and_last(scheduler, tmp_path, 
         what = "does not answer" if answered_before else "is not set up here"
         assert table.placeholder().startswith(f"local {what}   no engine here")
         scheduler.error = None
-        await table.press("R")
-        await table.until(lambda: "local_cwd" in app.ui_state.state.backends, "its answer")
+        await table.press("R", until=lambda: "local_cwd" in app.ui_state.state.backends, what="its answer")
 
 
 async def test_backends_path_and_tabs_answer_to_clicks(scheduler, tmp_path):
@@ -318,8 +297,7 @@ async def click(driver, word):
 async def test_end_of_a_job_on_screen_covers_nothing(app, scheduler):
     async with jobs_of(app, rows=22) as table:
         scheduler.set_state(SECOND, AppState.SUCCEEDED)
-        await table.press("R")
-        await table.shows(f"{SECOND} succeeded")
+        await table.press("R", shows=f"{SECOND} succeeded")
         assert not app._notifications
         # Elsewhere it is a toast.
         await table.open(KeysScreen, "question_mark")
@@ -336,8 +314,7 @@ async def test_end_of_a_job_waits_behind_the_refusal_of_a_key(app, scheduler):
         await table.until(lambda: "Succeeded" in table.lines(2)[0], "the state in its row")
         await table.settled()
         assert table.message() == "✗ it has no shell"
-        await table.press("j")
-        await table.shows(f"{SECOND} succeeded")
+        await table.press("j", shows=f"{SECOND} succeeded")
         assert not app.status.failed
 
 
@@ -369,19 +346,16 @@ async def test_progress_of_a_silent_backend_is_no_message(app, scheduler):
         assert "gone" not in table.message()
 
 
-async def test_jobs_are_not_counted_before_backends_answer(scheduler, tmp_path):
-    answers, listed = threading.Event(), scheduler.list
-    scheduler.list = lambda cfg=None: (answers.wait(PATIENCE), listed(cfg))[1]
+async def test_jobs_are_not_counted_before_backends_answer(scheduler, tmp_path, hold):
+    held = hold(scheduler, "list")
     app = make_app(scheduler, tmp_path, more={"local_docker": CannedScheduler()})
     async with jobs_of(app, rows=0) as table:
-        try:
-            await table.until(lambda: "local_docker" in app.jobs.answered, "the first answer")
-            assert table.top_bar().split() == ["0", "all", "1", "local", "2", "docker", "0"]
-            assert not table.screen.first_run.display
-            assert table.placeholder() == "Asking local"
-            assert not any(word.isdecimal() for word in table.title().split())
-        finally:
-            answers.set()
+        await table.until(lambda: "local_docker" in app.jobs.answered, "the first answer")
+        assert table.top_bar().split() == ["0", "all", "1", "local", "2", "docker", "0"]
+        assert not table.screen.first_run.display
+        assert table.placeholder() == "Asking local"
+        assert not any(word.isdecimal() for word in table.title().split())
+        held.go.set()
         await table.has(22)
         await table.until(lambda: table.top_bar().split()[:5] == ["0", "all", "22", "1", "local"], "the counts")
 
@@ -406,8 +380,7 @@ async def test_many_jobs_get_a_result_each(app, scheduler, monkeypatch):
     monkeypatch.setattr(scheduler, "cancel", cancel_others)
     async with jobs_of(app, rows=22) as table:
         active = (await table.dialog(AskDialog, "asterisk", "x")).count
-        await table.press(*str(active), "enter")
-        await table.shows(f"2 of {active} jobs failed", on="drawn")
+        await table.press(*str(active), "enter", shows=f"2 of {active} jobs failed", on="drawn")
         assert table.said().endswith(f"Cancelling {active - 2} jobs, 2 failed")
         assert table.dialog_text().count("the engine said no: [bold]try[/] again") == 2
         assert len(scheduler.cancelled) == active - 2
@@ -443,13 +416,11 @@ async def test_filter_hides_marks_and_gives_them_back(app, scheduler):
         await table.has(1)
         assert (table.table.marks, app.jobs.marked) == ({table.table.rows[0].handle}, table.table.rows)
         assert "1 marked, 1 hidden" in table.title()
-        await table.press("escape")
-        await table.until(lambda: len(app.jobs.marked) == 2, "both")
+        await table.press("escape", until=lambda: len(app.jobs.marked) == 2, what="both")
         assert "  2 marked  " in table.title()
         # A job that is deleted is marked no longer.
         scheduler.delete(SECOND)
-        await table.press("R")
-        await table.until(lambda: [row.app_id for row in app.jobs.marked] == [NEWEST], "the other one")
+        await table.press("R", until=lambda: [row.app_id for row in app.jobs.marked] == [NEWEST], what="the other one")
         await table.press("escape")
         assert not table.table.marks | table.table.hidden_marks
 
@@ -464,20 +435,20 @@ async def test_key_for_one_job_names_it_among_marked_ones(app):
 @pytest.mark.parametrize("back", ["z", "escape"])
 async def test_zoom_and_back(app, back):
     async with jobs_of(app) as table:
-        await table.press("z")
-        await table.until(lambda: table.table.size.width > 100, "the wide table")
+        await table.press("z", until=lambda: table.table.size.width > 100, what="the wide table")
         assert table.screen.logs.region.width == 0
-        await table.press(back)
-        await table.until(lambda: table.screen.logs.size.width > 0, "the logs")
+        await table.press(back, until=lambda: table.screen.logs.size.width > 0, what="the logs")
 
 
-async def test_panes_are_stacked_below_120_columns(app):
+async def test_panes_and_card_follow_a_wider_screen(app):
     async with jobs_of(app, size=(80, 24)) as table:
-        logs = table.screen.logs
-        await table.until(lambda: logs.region.y > table.table.region.y, "the logs below")
-        assert (logs.region.width, logs.log_pane.compact) == (80, True)
+        logs = table.screen.logs.log_pane
+        await table.until(lambda: logs.compact, "the logs below")
+        # The card is not shown: it has no width yet.
+        assert table.screen.card.size.width == 0
         await table.resize(120, 40)
-        await table.until(lambda: not logs.log_pane.compact, "both side by side")
+        await table.shows(table.table.cursor_row.name, on="card_title")
+        await table.until(lambda: not logs.compact, "both side by side")
 
 
 async def test_table_of_ten_thousand_jobs(app, scheduler):

@@ -35,8 +35,7 @@ async def test_chosen_key_replaces_the_usual_one(tmp_path):
         first = table.at()
         await table.press("x")
         assert app.screen is table.screen
-        await table.press("n")
-        await table.until(lambda: table.at() != first, "the next job")
+        await table.press("n", until=lambda: table.at() != first, what="the next job")
         assert app.screen is table.screen
         await table.open(AskDialog, "ctrl+x")
         await table.open(LogsScreen, "escape", "l")
@@ -55,7 +54,7 @@ async def test_chosen_key_acts_in_a_field(tmp_path, monkeypatch):
     monkeypatch.setattr(app.terminal_clipboard, "copy", lambda text, *_, **__: copied.append(text))
     async with jobs_of(app, rows=0) as table:
         launch = await table.picker()
-        options = launch.screen.chooser.picker.list
+        options = launch.screen.picker.list
         await launch.until(lambda: options.option_count > 8, "the list")
         cursor = []
         for key in ("ctrl+a", "ctrl+f", "ctrl+w", "delete"):
@@ -73,20 +72,19 @@ async def test_chosen_key_acts_in_a_field(tmp_path, monkeypatch):
         for key, tab in (("ctrl+a", "diff"), ("ctrl+w", "dry run")):
             await launch.press(key)
             assert launch.tab() == tab
-        await launch.press("ctrl+f")
-        await launch.shows("[profiles.NAME]", on="said")
+        await launch.press("ctrl+f", shows="[profiles.NAME]", on="said")
         for words in (".torchxconfig is ignored", ".torchxconfig is used"):
-            await launch.press("ctrl+u")
-            await launch.shows(words, on="said")
+            await launch.press("ctrl+u", shows=words, on="said")
         await launch.ready()
-        await launch.press("shift+end")
-        await launch.until(lambda: copied and copied[0].startswith("torchx-tui run"), "the command")
+        await launch.press(
+            "shift+end", until=lambda: copied and copied[0].startswith("torchx-tui run"), what="the command"
+        )
         for is_swept in (True, False):
-            await launch.press("home")
-            await launch.until(lambda is_swept=is_swept: launch.field("msg").is_swept is is_swept, "a sweep")
+            await launch.press(
+                "home", until=lambda is_swept=is_swept: launch.field("msg").is_swept is is_swept, what="a sweep"
+            )
         await launch.ready()
-        await launch.press("end")
-        await launch.until(lambda: scheduler.launched, "the launch")
+        await launch.press("end", until=lambda: scheduler.launched, what="the launch")
 
 
 @pytest.mark.parametrize(
@@ -117,8 +115,7 @@ async def test_texts_show_chosen_keys(tmp_path, job, keys, shown):
     async with jobs_of(app, (120, 50)) as table:
         table.table.move_to(job)
         for pressed, text in shown.items():
-            await table.press(*pressed.split())
-            await table.shows(text, on="drawn")
+            await table.press(*pressed.split(), shows=text, on="drawn")
 
 
 async def test_first_run_shows_chosen_keys(tmp_path):

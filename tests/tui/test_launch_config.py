@@ -86,8 +86,12 @@ async def test_file_wins_over_last_launch_and_profile_over_both(app, config):
         assert launch.value("lr") == "0.5"
         dialog = await launch.open(ChoiceDialog, "ctrl+o")
         await launch.until(lambda: dialog.cursor == 1, "what was chosen")
-        await launch.press(*"no profile", "enter")
-        await launch.until(lambda: origins(launch).get("log_dir") == ("/configured", "config"), "the file's option")
+        await launch.press(
+            *"no profile",
+            "enter",
+            until=lambda: origins(launch).get("log_dir") == ("/configured", "config"),
+            what="the file's option",
+        )
         assert origins(launch).get("lr") != ("0.5", "profile")
 
 
@@ -128,8 +132,7 @@ async def test_typed_texts_are_kept_until_launched(app):
 async def test_without_profiles_the_key_says_how_to_have_some(app):
     app.settings = Settings()
     async with launch_of(app, NAME) as launch:
-        await launch.press("ctrl+o")
-        await launch.shows("✗ ", "[profiles.NAME]")
+        await launch.press("ctrl+o", shows=("✗ ", "[profiles.NAME]"))
         assert app.screen is launch.screen
         await launch.ready()
         asking, others = ["ctrl+s Submit", "ctrl+d Dry run"], ["ctrl+g Several", "ctrl+o Profile", "tab Next field"]
@@ -145,13 +148,13 @@ async def test_a_broken_file_blocks_the_form_until_corrected(app, config):
         assert not launch.can_submit()
         await launch.type(batch="64")
         app.status.say("before")
-        await launch.press("ctrl+s")
-        await launch.shows(fault)
+        await launch.press("ctrl+s", shows=fault)
         assert (app.screen, list(app.runner.journal.records())) == (launch.screen, [])
         config.write_text(CORRECT)
         # The file may still be read for the key before: then this one launches.
-        await launch.press("ctrl+s")
-        await launch.until(lambda: app.screen is not launch.screen or launch.editor.is_ready, "the corrected file")
+        await launch.press(
+            "ctrl+s", until=lambda: app.screen is not launch.screen or launch.editor.is_ready, what="the corrected file"
+        )
         if app.screen is launch.screen:
             await launch.press("ctrl+s")
         await launch.open(JobsScreen)
@@ -175,8 +178,7 @@ async def test_a_file_that_is_read_late_replaces_no_newer_one(app, config, monke
         await launch.shows("prepend_cwd", on="warnings")
         await launch.type(batch="64")
         held.set()
-        await launch.press("ctrl+s")
-        await launch.until(reading.is_set, "the file is read again")
+        await launch.press("ctrl+s", until=reading.is_set, what="the file is read again")
         config.write_text(CORRECT)
         await launch.press("ctrl+s")
         await launch.ready()

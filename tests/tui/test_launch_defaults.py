@@ -71,13 +71,13 @@ def arguments(defaults: LaunchDefaults, component: str) -> dict[str, Given]:
 
 
 def values(given: dict[str, Given]) -> dict[str, tuple[object, str]]:
-    return {name: (one.value, one.origin) for name, one in given.items()}
+    return {name: (one.value, "profile" if one.is_of_profile else ".torchxconfig") for name, one in given.items()}
 
 
 def test_the_file_alone(project):
     defaults = loaded(project)
     assert defaults.profile == ""
-    assert defaults.scheduler() == Given("local_cwd", ".torchxconfig", f"{project}/.torchxconfig, section [cli:run]")
+    assert defaults.scheduler() == Given("local_cwd", f"{project}/.torchxconfig, section [cli:run]")
     assert defaults.component() == "utils.echo"
     workspace, listed = defaults.workspace(), defaults.listed_scheduler()
     assert (workspace and workspace.value, listed and listed.value) == (".", "local_docker")
@@ -90,7 +90,7 @@ def test_the_file_alone(project):
 
 def test_a_profile_wins_over_the_file(project):
     defaults = loaded(project, "prod")
-    assert defaults.scheduler() == Given("kubernetes", "profile", "profile prod")
+    assert defaults.scheduler() == Given("kubernetes", "profile prod")
     workspace = defaults.workspace()
     assert workspace
     assert workspace.value == "file:///src"
@@ -109,7 +109,7 @@ def test_a_profile_wins_over_the_file(project):
 def test_options_of_a_profile_are_for_its_scheduler_alone(project):
     defaults = loaded(project, "prod")
     resolved = resolve(defaults, "local_cwd", LocalOpts.as_runopts())
-    assert (resolved.options, resolved.problems) == ({}, ())
+    assert (resolved.options, resolved.problems) == ({}, [])
 
 
 def test_profile_values_become_text_as_typed(project):
@@ -132,7 +132,7 @@ def test_what_is_not_known_is_a_problem_and_left_out(project):
     local = resolve(defaults, "local_cwd", LocalOpts.as_runopts())
     assert list(local.options) == ["log_dir"]
     perhaps, nope = local.problems
-    assert (local.faults, local.file_faults, local.profile_faults) == ((perhaps,), (), (perhaps,))
+    assert (local.faults, local.file_faults, local.profile_faults) == ([perhaps], [], [perhaps])
     assert nope.startswith("profiles.here.runopts.nope is not a run option of local_cwd; known are log_dir")
     assert perhaps.startswith("profiles.here.runopts.prepend_cwd: `perhaps` is not true or false")
     echo = resolve(defaults, "kubernetes", kubernetes_options(), "utils.echo", describe("utils.echo"))
@@ -154,7 +154,7 @@ def test_the_settings_choose_a_profile_and_none_takes_it_back(project):
 def test_an_unknown_profile_is_a_problem(project):
     defaults = loaded(project, "prd")
     assert defaults.profile == ""
-    assert resolve(defaults).problems == ("prd is not a profile of config.toml; there are prod, here",)
+    assert resolve(defaults).problems == ["prd is not a profile of config.toml; there are prod, here"]
 
 
 def test_a_broken_file_is_a_fault_and_the_other_one_is_read(project, own_home):
@@ -169,7 +169,8 @@ def test_a_broken_file_is_a_fault_and_the_other_one_is_read(project, own_home):
     assert (without.file_faults, without.scheduler()) == ((), None)
 
 
-def test_a_missing_file_that_the_environment_names_is_a_fault(project):
-    defaults = LaunchDefaults.load(load_settings(), environ={"TORCHXCONFIG": "/gone"})
+def test_a_missing_file_that_the_environment_names_is_a_fault(project, monkeypatch):
+    monkeypatch.setenv("TORCHXCONFIG", "/gone")
+    defaults = LaunchDefaults.load(load_settings())
     assert defaults.file_faults == ("TORCHXCONFIG names /gone, which is not a file: correct it, or unset it",)
     assert defaults.scheduler() is None

@@ -172,8 +172,7 @@ def due(app, monkeypatch):
 async def test_a_short_launch_shows_no_dialog(app, scheduler, due):
     scheduler.go_on.set()
     async with jobs_of(app, NARROW) as table:
-        await table.press("r")
-        await table.shows("Launched old", on="said")
+        await table.press("r", shows="Launched old", on="said")
         (open_dialog,) = due
         open_dialog()
         await table.settled()
@@ -182,8 +181,7 @@ async def test_a_short_launch_shows_no_dialog(app, scheduler, due):
 
 async def test_the_dialog_does_not_interrupt_somebody_who_types(app, scheduler, due):
     async with jobs_of(app) as table:
-        await table.press("r")
-        await table.until(lambda: app.launches.under_way, "the first word of the launch")
+        await table.press("r", until=lambda: app.launches.under_way, what="the first word of the launch")
         # Were the dialog there in the midst of this, its keys would act.
         await table.press("slash", *"state:py")
         (open_dialog,) = due
@@ -213,8 +211,7 @@ async def test_quitting_during_a_launch_asks(app, scheduler):
         await table.back("escape")
         assert not scheduler.go_on.is_set()
         await table.dialog(AskDialog, "ctrl+q")
-        await table.press("y")
-        await table.until(lambda: app.return_code == 0, "the end")
+        await table.press("y", until=lambda: app.return_code == 0, what="the end")
         assert scheduler.launched == []
 
 

@@ -82,13 +82,6 @@ async def test_a_role_shows_and_takes_values(app, scheduler):
         assert made["reader"].image == "image:1"
 
 
-async def test_known_values_are_in_the_help(app, scheduler, monkeypatch):
-    monkeypatch.setattr(scheduler, "known_values", lambda: {"log_dir": ["/a", "/b"]}, raising=False)
-    async with launch_of(app, NAME, TALL) as launch:
-        await launch.focus("log_dir", "option")
-        await launch.shows("here: /a, /b", on="help")
-
-
 async def test_late_values_of_another_scheduler_are_dropped(app, scheduler, monkeypatch):
     asked, goes_on, other, scheduler_of = (
         threading.Event(),
@@ -110,8 +103,9 @@ async def test_late_values_of_another_scheduler_are_dropped(app, scheduler, monk
         await launch.until(asked.is_set, "the question")
         launch.form.scheduler.choices = ("local_cwd", "other")
         launch.form.scheduler.focus()
-        await launch.press("space")
-        await launch.until(lambda: launch.field("log_dir", "option").known == ("/other",), "the other's values")
+        await launch.press(
+            "space", until=lambda: launch.field("log_dir", "option").known == ("/other",), what="the other's values"
+        )
         goes_on.set()
         await launch.settled()
         assert launch.field("log_dir", "option").known == ("/other",)
@@ -174,8 +168,7 @@ async def test_pairs_are_edited_a_line_each(app, scheduler):
     async with launch_of(app, NAME, TALL) as launch:
         await launch.focus("env")
         await launch.open(ItemsDialog, "enter")
-        await launch.press(*"A=1", "enter", *"bad")
-        await launch.shows("use NAME=value", on="dialog_text")
+        await launch.press(*"A=1", "enter", *"bad", shows="use NAME=value", on="dialog_text")
         await launch.press("ctrl+s")
         assert isinstance(app.screen, ItemsDialog)
         await launch.back(*"=a, b", "ctrl+s")
@@ -201,32 +194,7 @@ async def test_leaving_the_lines_changes_nothing(app):
         assert launch.value("tags") == "a,b"
 
 
-async def test_secrets_are_not_drawn(app):
-    async with launch_of(app, NAME, TALL) as launch:
-        await launch.type(env="HF_TOKEN=geheim,A=1")
-        await launch.focus("count")
-        await launch.ready()
-        assert "geheim" not in launch.drawn()
-        assert launch.value("env") == "HF_TOKEN=geheim,A=1"
-
-
 # The workspace
-
-
-async def test_the_files_of_a_workspace_are_listed(app, tmp_path):
-    project = tmp_path / "project"
-    (project / "data").mkdir(parents=True)
-    (project / "train.py").write_text("x" * 2000)
-    (project / "data" / "large.bin").write_bytes(b"0" * 50_000)
-    (project / ".dockerignore").write_text("data\n")
-    async with launch_of(app, NAME, TALL) as launch:
-        await launch.type("launch", workspace=str(project))
-        await launch.shows("Workspace", on="tabs")
-        await launch.press("ctrl+t", "ctrl+t", "ctrl+t")
-        await launch.shows("2 files, 2.0 KB", "train.py", "1 left out by .dockerignore: data", on="preview")
-        assert "large.bin" not in launch.preview()
-        await launch.type("launch", workspace=f"{project}/nosuch")
-        await launch.shows("nosuch", on="preview")
 
 
 @pytest.mark.parametrize("scheduler", [LaunchingScheduler()])
@@ -275,8 +243,7 @@ async def test_request_is_compared_with_one_that_repeats_the_job(app, scheduler)
     async with jobs_of(app, TALL) as table:
         launch = await table.edit()
         await launch.ready()
-        await launch.press("ctrl+t")
-        await launch.shows("Same as the job that ran", on="preview")
+        await launch.press("ctrl+t", shows="Same as the job that ran", on="preview")
         await launch.type("option", log_dir="/other")
         await launch.shows("log_dir", "In the request:", "/logs", "/other", on="preview")
         await launch.type("option", log_dir="/logs")

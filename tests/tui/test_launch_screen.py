@@ -24,7 +24,6 @@ from torchx_tui.specs.roles import AppDryRunInfo
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch import preview, session
 from torchx_tui.tui.launch import work as launch_work
-from torchx_tui.tui.launch.form_editor import FormEditor
 from torchx_tui.tui.launch.form_rows import FieldRow
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.ui.dialog import AskDialog
@@ -76,14 +75,12 @@ async def test_fuzzy_search_picks_the_best_match(app):
         everything = len(launch.components())
         await launch.press("x")
         await launch.lists("x.py:job")
-        await launch.press("ctrl+u", *"dtr")
-        await launch.until(lambda: {"demo.train", "dist.torchrun"} <= set(launch.components()))
+        await launch.press("ctrl+u", *"dtr", until=lambda: {"demo.train", "dist.torchrun"} <= set(launch.components()))
         assert len(launch.components()) < everything
         await launch.press(*"ain")
         await launch.lists("demo.train")
         await launch.shows("Pretend to train", on="docs")
-        await launch.press("ctrl+u", *"zzzz")
-        await launch.shows("No component matches", on="docs")
+        await launch.press("ctrl+u", *"zzzz", shows="No component matches", on="docs")
         await launch.press("enter")
         assert launch.screen.is_picking
 
@@ -159,21 +156,18 @@ async def test_form_has_every_field_and_the_focus_on_the_first(app):
             await launch.resize(*size)
             for forth, back in (("tab", "shift+tab"), ("down", "up")):
                 for key, field in ((forth, "num_replicas"), (back, "steps")):
-                    await launch.press(key)
-                    await launch.until(lambda field=field: launch.at() == field, key)
+                    await launch.press(key, until=lambda field=field: launch.at() == field, what=key)
         # The list of keys says the same of them.
         does = {row.what for row in bindings_of(launch.screen)["Form"]}
         assert does >= {"Next field", "Previous field", "Scroll a page up", "Scroll a page down"}
         launch.form.scheduler.focus()
-        await launch.press("down")
-        await launch.until(lambda: launch.at() == "log_dir", "the field behind the scheduler")
+        await launch.press("down", until=lambda: launch.at() == "log_dir", what="the field behind the scheduler")
         await launch.ready()
 
 
 async def test_typing_replaces_the_value_of_an_entered_field(app):
     async with launch_of(app, "demo.train") as launch:
-        await launch.press("7", "0", "tab")
-        await launch.until(lambda: launch.at() == "num_replicas")
+        await launch.press("7", "0", "tab", until=lambda: launch.at() == "num_replicas")
         await launch.press("4")
         await launch.has(num_replicas="4", steps="70")
         # A key that moves keeps the value, and goes on from there.
@@ -188,8 +182,7 @@ async def test_a_letter_lays_out_nothing(app):
         await launch.settled()
         layouts = []
         launch.screen.screen_layout_refresh_signal.subscribe(launch.form, layouts.append, immediate=True)
-        await launch.press("b")
-        await launch.shows("--msg ab", on="preview")
+        await launch.press("b", shows="--msg ab", on="preview")
         await launch.settled()
         assert layouts == []
 
@@ -209,8 +202,7 @@ async def test_another_schedulers_options_are_waited_for(app, scheduler, monkeyp
         await launch.ready()
         launch.form.scheduler.focus()
         await launch.until(lambda: launch.form.scheduler.has_focus)
-        await launch.press("space", "ctrl+s")
-        await launch.shows("Not launched: the run options of other are not known yet")
+        await launch.press("space", "ctrl+s", shows="Not launched: the run options of other are not known yet")
         assert "ready" not in launch.words()
         assert scheduler.launched == []
         answer.set()
@@ -250,8 +242,7 @@ async def test_a_dry_run_of_an_older_text_is_cancelled(app, scheduler):
         asked.clear()
         await launch.type(num_replicas="9")
         await launch.until(asked.is_set)
-        await launch.press("escape", "escape")
-        await launch.until(given_up.is_set)
+        await launch.press("escape", "escape", until=given_up.is_set)
 
 
 async def test_a_huge_request_is_cut(app, scheduler, monkeypatch):
@@ -297,7 +288,7 @@ async def test_the_preview_follows_the_form(app):
         assert launch.preview().startswith("$ torchx-tui run --scheduler local_cwd utils.echo")
         launch.editor.preview.show("dry run")
         # A note about a request that has come already is not shown.
-        launch.editor.on_form_editor_slow(FormEditor.Slow("it waits"))
+        launch.editor.show_slow("it waits")
         assert "it waits" not in launch.preview()
         await launch.type(msg="good morning")
         await launch.shows("echo 'good morning'", on="preview")
@@ -333,16 +324,13 @@ async def test_the_scheduler_field_shows_its_focus(app, monkeypatch):
     monkeypatch.setattr(session, "why_unusable", lambda _: {"kubernetes": "no [red] cluster"})
     async with launch_of(app, "utils.echo") as launch:
         assert " scheduler" in launch.drawn()
-        await launch.press(*["tab"] * 3)
-        await launch.until(lambda: "▌scheduler" in launch.drawn())
+        await launch.press(*["tab"] * 3, until=lambda: "▌scheduler" in launch.drawn())
         assert text_of(launch.form.scheduler) == "(●) local  "
         await launch.until(lambda: launch.help().endswith("\nkubernetes: no [red] cluster"), "why not")
-        await launch.press("tab")
-        await launch.until(lambda: "▌scheduler" not in launch.drawn())
+        await launch.press("tab", until=lambda: "▌scheduler" not in launch.drawn())
         await launch.ready()
         launch.form.submit.focus()
-        await launch.press("down")
-        await launch.until(lambda: launch.focused() is launch.editor.preview.body, "the preview")
+        await launch.press("down", until=lambda: launch.focused() is launch.editor.preview.body, what="the preview")
 
 
 # Going back
@@ -352,15 +340,13 @@ async def test_escape_goes_back_a_step_at_a_time(app, scheduler):
     async with launch_of(app, "demo.train") as launch:
         await launch.type(steps="7")
         # The request stands beside the form: there is nothing to close.
-        await launch.press("ctrl+d", "escape")
-        await launch.until(lambda: launch.screen.is_picking)
+        await launch.press("ctrl+d", "escape", until=lambda: launch.screen.is_picking)
         assert launch.search_has_focus()
         assert app.screen is launch.screen
         await launch.until(lambda: "enter Choose" in launch.key_hints(), "the picker's keys")
-        assert launch.message() == launch.screen.chooser.summary().plain
+        assert launch.message() == launch.screen.picker.summary().plain
         # The search goes on with what was typed before.
-        await launch.press("x")
-        await launch.until(lambda: launch.search() == "demo.trainx")
+        await launch.press("x", until=lambda: launch.search() == "demo.trainx")
         # Nothing is left to submit.
         await launch.open(JobsScreen, "ctrl+s", "escape")
         assert (scheduler.launched, app.runner.journal.records()) == ([], [])
@@ -436,22 +422,13 @@ async def test_escape_from_an_edit_goes_to_the_jobs(app, scheduler):
     launch_before(app, "utils.echo", {"msg": "hi"})
     async with jobs_of(app) as table:
         asked, given_up = endless_dry_run(scheduler, 1)
-        await table.press("e")
-        await table.until(asked.is_set, "the form")
+        await table.press("e", until=asked.is_set, what="the form")
         await table.back("escape")
         assert len(scheduler.launched) == 1
         await table.until(given_up.is_set, "the end of the dry run")
 
 
-async def test_a_form_starts_from_its_last_launch(app):
-    launch_before(app, "utils.echo", {"msg": "hi"})
-    async with launch_of(app, "utils.echo") as launch:
-        assert launch.value("msg") == "hi"
-        await launch.press("ctrl+t")
-        assert launch.preview() == "Same as the last launch"
-
-
-async def test_a_refused_launch_is_not_the_last_one(app, scheduler):
+async def test_a_form_starts_from_its_last_launch_that_was_not_refused(app):
     launch_before(app, "utils.echo", {"msg": "hi"})
     record = app.runner.journal.record_intent(
         build_app("utils.echo", {}), "local_cwd", "torchx", {}, origin=LaunchOrigin("utils.echo", {"msg": "refused"})
@@ -459,6 +436,8 @@ async def test_a_refused_launch_is_not_the_last_one(app, scheduler):
     app.runner.journal.update(record, error="the disk is full")
     async with launch_of(app, "utils.echo") as launch:
         assert launch.value("msg") == "hi"
+        await launch.press("ctrl+t")
+        assert launch.preview() == "Same as the last launch"
 
 
 async def test_an_argument_that_is_gone_is_named(app, component_file):
@@ -478,8 +457,7 @@ async def test_quitting_a_form_with_typed_values_asks(app):
         await launch.back("escape")
         assert launch.value("msg") == "half"
         await launch.dialog(AskDialog, "ctrl+q")
-        await launch.press("y")
-        await launch.until(lambda: app.return_code == 0, "the end")
+        await launch.press("y", until=lambda: app.return_code == 0, what="the end")
 
 
 # Widths
@@ -492,17 +470,13 @@ async def test_the_preview_covers_a_narrow_form(app, scheduler, size):
         shown = launch.editor.preview
         assert not shown.region
         for key, tab in (("ctrl+t", "diff"), ("ctrl+t", "dry run"), ("ctrl+t", "command"), ("ctrl+d", "dry run")):
-            await launch.press(key)
-            await launch.until(lambda tab=tab: shown.region and shown.tab == tab, tab)
+            await launch.press(key, until=lambda tab=tab: shown.region and shown.tab == tab, what=tab)
             assert not launch.form.region
-        await launch.press("escape")
-        await launch.until(lambda: launch.form.region and not shown.region, "the form")
+        await launch.press("escape", until=lambda: launch.form.region and not shown.region, what="the form")
         assert not launch.screen.is_picking
         # The key that shows the request hides it.
-        await launch.press("ctrl+d")
-        await launch.until(lambda: shown.region, "the request")
-        await launch.press("ctrl+d")
-        await launch.until(lambda: launch.form.region, "the form again")
+        await launch.press("ctrl+d", until=lambda: shown.region, what="the request")
+        await launch.press("ctrl+d", until=lambda: launch.form.region, what="the form again")
         assert launch.at() == "msg"
         await launch.submit()
         assert len(scheduler.launched) == 1
@@ -512,10 +486,10 @@ async def test_ctrl_s_shows_a_wrong_field_behind_the_preview(app):
     async with launch_of(app, "demo.train", (80, 24)) as launch:
         await launch.type(steps="many")
         await launch.until(lambda: launch.words() == "1 error, in steps   ctrl+s goes there", "the error")
-        await launch.press("ctrl+t")
-        await launch.until(lambda: launch.editor.preview.region, "the preview")
-        await launch.press("ctrl+s")
-        await launch.until(lambda: launch.at() == "steps" and launch.row("steps").region, "the field")
+        await launch.press("ctrl+t", until=lambda: launch.editor.preview.region, what="the preview")
+        await launch.press(
+            "ctrl+s", until=lambda: launch.at() == "steps" and launch.row("steps").region, what="the field"
+        )
 
 
 async def test_letters_typed_just_before_ctrl_s_are_launched(app, scheduler):
@@ -575,8 +549,7 @@ async def test_the_field_with_the_focus_stays_in_sight(app, scheduler):
         await launch.until(lambda: fields.region.contains_region(row.region), "the field")
         height = fields.size.height
         scheduler.warnings = [Finding("warning", f"{number} is odd", "look at it") for number in range(3)]
-        await launch.press("x")
-        await launch.until(lambda: fields.size.height < height, "the warnings")
+        await launch.press("x", until=lambda: fields.size.height < height, what="the warnings")
         await launch.until(lambda: fields.region.contains_region(row.region), "the field again")
 
 
@@ -596,27 +569,25 @@ async def test_tab_leads_to_the_next_field_while_rows_come(app):
         await launch.until(lambda: second.input.has_focus, "the second field")
 
 
-async def test_letters_typed_while_a_form_opens_are_for_its_first_field(app, monkeypatch):
-    opens, names = threading.Event(), app.runner.scheduler_names
+async def test_letters_typed_while_a_form_opens_are_for_its_first_field(app, hold):
     async with launch_of(app) as launch:
         launch.set_search("utils.echo")
         await launch.finds("utils.echo")
-        monkeypatch.setattr(app.runner, "scheduler_names", lambda: (opens.wait(PATIENCE), names())[1])
+        held = hold(app.runner, "scheduler_names")
         await launch.press("enter", *"sh", "enter")
         assert launch.highlighted() == "utils.echo"
-        opens.set()
+        held.go.set()
         await launch.opened()
         await launch.has(msg="sh")
         assert (launch.component(), launch.search()) == ("utils.echo", "utils.echo")
 
 
-async def test_keys_typed_before_the_form_reach_no_list(app, monkeypatch):
+async def test_keys_typed_before_the_form_reach_no_list(app, hold):
     launch_before(app, "utils.echo", {"msg": "hi"})
-    opens, names = threading.Event(), app.runner.scheduler_names
     async with jobs_of(app) as table:
-        monkeypatch.setattr(app.runner, "scheduler_names", lambda: (opens.wait(PATIENCE), names())[1])
+        held = hold(app.runner, "scheduler_names")
         screen = await table.open(LaunchScreen, "e")
         await table.press(*"echo")
-        assert (screen.chooser.picker.search.value, screen.is_picking) == ("", False)
-        opens.set()
+        assert (screen.picker.search.value, screen.is_picking) == ("", False)
+        held.go.set()
         await table.until(lambda: screen.editor.form.rows, "the form")

@@ -59,8 +59,7 @@ async def test_a_sweep_is_launched_once_its_count_is_typed(app, scheduler):
         await launch.press("5", "enter")
         assert isinstance(app.screen, AskDialog)
         assert scheduler.launched == []
-        await launch.press("backspace", "6", "enter")
-        await launch.until(lambda: len(app.jobs.rows) == 6, "the jobs")
+        await launch.press("backspace", "6", "enter", until=lambda: len(app.jobs.rows) == 6, what="the jobs")
         assert launched(scheduler, 1, 2) == [(lr, batch) for lr in ("0.1", "0.01") for batch in ("16", "32", "64")]
         (group,) = {record.group for record in app.runner.journal.records()}
         assert {"lr": "0.01", "batch": "64"} in [record.swept for record in app.runner.journal.records()]
@@ -91,18 +90,17 @@ async def test_texts_and_choices_are_several_after_a_key(app, scheduler):
         assert "submits" in launch.words()
         assert "jobs" not in launch.words()
         launch.row("data").input.focus()
-        await launch.press("ctrl+g")
-        await launch.shows("submits 2 jobs", on="words")
+        await launch.press("ctrl+g", shows="submits 2 jobs", on="words")
         launch.row("flag").input.focus()
-        await launch.press("ctrl+g")
-        await launch.until(lambda: hasattr(launch.row("flag").input, "cursor_position"), "an input for choices")
+        await launch.press(
+            "ctrl+g", until=lambda: hasattr(launch.row("flag").input, "cursor_position"), what="an input for choices"
+        )
         await launch.type(flag="true,maybe")
         await launch.until(lambda: "maybe: use one of true, false" in launch.error("flag"), "the error")
         await launch.type(flag="true,false")
         await launch.shows("submits 4 jobs", on="words")
         await launch.open(AskDialog, "ctrl+s")
-        await launch.press("4", "enter")
-        await launch.until(lambda: len(scheduler.launched) == 4, "the jobs")
+        await launch.press("4", "enter", until=lambda: len(scheduler.launched) == 4, what="the jobs")
         assert launched(scheduler, 0, 3) == [("a", "True"), ("a", "False"), ("b", "True"), ("b", "False")]
 
 
@@ -114,18 +112,8 @@ async def test_one_refused_job_stops_the_whole_sweep(app, scheduler):
     scheduler.refuse = refuse
     async with swept(app, lr="0.1,0.2,0.3") as launch:
         await launch.open(AskDialog, "ctrl+s")
-        await launch.press("3", "enter")
-        await launch.shows("✗ ", "lr=0.3: not with 0.3")
+        await launch.press("3", "enter", shows=("✗ ", "lr=0.3: not with 0.3"))
         assert (scheduler.launched, app.runner.journal.records()) == ([], [])
-
-
-async def test_the_command_has_a_line_for_each(app):
-    async with swept(app, lr="0.1,0.2") as launch:
-        await launch.resize(160, 40)
-        launch.editor.preview.show("command")
-        first, second = (" ".join(part.split()) for part in launch.preview().split("\n\n"))
-        assert first.endswith("jobs.py:job --data corpus")
-        assert second.endswith("jobs.py:job --data corpus --lr 0.2")
 
 
 def test_a_sweep_reports_its_progress(app):
@@ -168,5 +156,4 @@ def test_sweep_labels_quote_values_with_spaces(app):
 async def test_form_shows_the_warning_of_a_sweep(app):
     async with swept(app, data="--lr 0.1, 0.2") as launch:
         launch.row("data").input.focus()
-        await launch.press("ctrl+g")
-        await launch.shows("! data: the value `0.2` does not begin with --lr", on="warnings")
+        await launch.press("ctrl+g", shows="! data: the value `0.2` does not begin with --lr", on="warnings")

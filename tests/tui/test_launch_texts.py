@@ -20,7 +20,7 @@ from torchx_tui.specs.roles import AppDef
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui.format import clock
 from torchx_tui.tui.launch import preview
-from torchx_tui.tui.launch.commands import launch_command, plan_command, run_command
+from torchx_tui.tui.launch.commands import launch_command, run_command
 from torchx_tui.tui.launch.component_docs import last_launch_text
 from torchx_tui.tui.launch.component_list import LastLaunch
 from torchx_tui.tui.launch.component_picker import launch_text, option_text
@@ -63,8 +63,8 @@ CHANGED = {"r": {"image": "x", "env": "TOKEN=abc"}}
 )  # fmt: skip
 def test_the_command_that_does_the_same(component, scheduler, cfg, more, command):
     parameters = [Parameter("msg", "keyword_only", ValueType("str", "str"), "")]
-    words = run_command(component, {"msg": "a b"}, scheduler, cfg, parameters=parameters, **more)
-    assert shlex.join(words) == f"{command} --msg 'a b'"
+    plan = replace(LaunchPlan(component, {"msg": "a b"}, {}, scheduler, cfg), **more)
+    assert shlex.join(run_command(plan, parameters)) == f"{command} --msg 'a b'"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_torchx_is_named_where_project_has_it(has_torchx, wants_torchx, componen
 
 def test_a_job_of_no_component_has_no_command():
     plan = LaunchPlan("", {}, {}, "local_cwd", {}, base=AppDef("train", []))
-    assert plan_command(plan, []) == ["#", "train", "was not made by a component that is known here"]
+    assert run_command(plan, []) == ["#", "train", "was not made by a component that is known here"]
     assert (plan.name, plan.interpreter()) == ("train", "")
     assert plan.made_app() is plan.base
 

@@ -47,8 +47,7 @@ async def flooded(folder):
 @pytest.mark.parametrize("seconds", [3, pytest.param(60, marks=pytest.mark.soak)])
 async def test_paused_view_stands_still(tmp_path, seconds):
     async with flooded(tmp_path) as (logs, flood):
-        await logs.press("k")
-        await logs.until(lambda: not logs.view.following, "a pause")
+        await logs.press("k", until=lambda: not logs.view.following, what="a pause")
         paused_at, before, begin = flood.written, logs.rows(), time.monotonic()
         # It is a flood, and the pane comes to know of it.
         while time.monotonic() - begin < seconds or flood.written == paused_at or not logs.status.new_lines:
@@ -56,8 +55,7 @@ async def test_paused_view_stands_still(tmp_path, seconds):
             await asyncio.sleep(0.02)
             # The very bytes that would be drawn.
             assert logs.rows() == before
-        await logs.press("G")
-        await logs.until(lambda: last_step(logs) > paused_at, "newer lines")
+        await logs.press("G", until=lambda: last_step(logs) > paused_at, what="newer lines")
 
 
 async def test_followed_view_is_repainted_in_time_but_not_too_often(tmp_path):

@@ -97,8 +97,12 @@ async def test_lines_parts_and_times_lead_to_their_lines(log):
         await logs.first("line 5")
         await logs.shows("19 found", on="words")
         assert logs.field.input.value == "99"
-        await logs.press("ctrl+g", "escape")
-        await logs.until(lambda: logs.field.input.value == "99" and not logs.field.input.has_focus, "the search")
+        await logs.press(
+            "ctrl+g",
+            "escape",
+            until=lambda: logs.field.input.value == "99" and not logs.field.input.has_focus,
+            what="the search",
+        )
         assert logs.field.display
 
 

@@ -9,7 +9,7 @@ from textual.widgets import OptionList
 
 from torchx_tui.logs.lines.merge import MergedLog
 from torchx_tui.tui.logs.replica_bar import ReplicaBar
-from torchx_tui.tui.ui.palette import PALETTES, STYLES
+from torchx_tui.tui.ui.palette import PALETTES
 
 
 def replicas(folder, count):
@@ -77,7 +77,7 @@ async def test_failed_replicas_are_marked(tmp_path):
         await logs.settled()
         bar = logs.screen.query_one(ReplicaBar).render()
         assert "  11✗ " in bar.plain
-        assert STYLES.failed in [span.style for span in bar.spans]
+        assert "$style-failed" in [span.style for span in bar.spans]
         await logs.pilot.click(ReplicaBar, offset=(1 + bar.plain.index("11✗"), 0))
         await logs.to_be(replica=11)
 

@@ -11,8 +11,7 @@ from textual.geometry import Size
 from torchx_tui.logs.lines.merge import MergedLog
 from torchx_tui.tui.logs import session
 from torchx_tui.tui.logs.rows import relative_text
-from torchx_tui.tui.logs.search import LogSearch
-from torchx_tui.tui.logs.search_row import kind_words
+from torchx_tui.tui.logs.search import LogSearch, kind_words
 from torchx_tui.tui.logs.status import LogStatus, StatusRow
 
 ERRORS = "ERROR first\n" + "between\n" * 50 + "ERROR last\n" + "after\n" * 3000
@@ -119,15 +118,12 @@ async def test_times_are_off_of_the_day_or_since_the_start(tmp_path):
             return [row.partition("│")[0] for row in logs.rows()]
 
         assert times() == [" "] * 5
-        await logs.press("t")
-        await logs.until(lambda: len(times()[0]) == 10, "the time of day")
-        await logs.press("t")
-        await logs.until(lambda: times()[0].endswith(".250 "), "milliseconds")
+        await logs.press("t", until=lambda: len(times()[0]) == 10, what="the time of day")
+        await logs.press("t", until=lambda: times()[0].endswith(".250 "), what="milliseconds")
         await logs.press("t")
         since = ["   +0:00:00 ", "   +0:00:05 ", "   +1:02:03 ", "  +10:00:00 ", "  +4d 04:00 "]
         await logs.until(lambda: times() == since, "the times since the start")
-        await logs.press("t")
-        await logs.until(lambda: times() == [" "] * 5, "no times")
+        await logs.press("t", until=lambda: times() == [" "] * 5, what="no times")
 
 
 def test_relative_times_are_equally_wide():
@@ -142,14 +138,11 @@ async def test_since_leaves_out_what_came_before(tmp_path, monkeypatch):
     for ago in (7000, 1000, 300):
         writer.write(b"%d ago\n" % ago, at=now - ago)
     async with logs_of(writer, size=(80, 11), count=3) as logs:
-        await logs.press("T")
-        await logs.until(lambda: logs.rows() == [" no line in the last 1m"])
+        await logs.press("T", until=lambda: logs.rows() == [" no line in the last 1m"])
         for words, count in (("since 10m", 1), ("since 1h", 2)):
-            await logs.press("T")
-            await logs.until(lambda count=count: len(logs.rows()) == count, words)
+            await logs.press("T", until=lambda count=count: len(logs.rows()) == count, what=words)
             assert words in logs.bar()
-        await logs.press("T")
-        await logs.until(lambda: len(logs.rows()) == 3 and "since" not in logs.bar(), "all lines")
+        await logs.press("T", until=lambda: len(logs.rows()) == 3 and "since" not in logs.bar(), what="all lines")
 
 
 async def test_since_counts_from_the_last_line_of_an_ended_job(tmp_path):
@@ -173,8 +166,9 @@ async def test_lines_are_counted_from_the_start_also_if_some_were_dropped(tmp_pa
         log.drop_before(log.bounds().first + 2000)
         gone = log.bounds().gone
         assert gone > 0
-        await logs.press("g")
-        await logs.shows(f"Paused  line {gone + 10:,} of 3,000", f"oldest {gone:,} lines dropped", on="bar")
+        await logs.press(
+            "g", shows=(f"Paused  line {gone + 10:,} of 3,000", f"oldest {gone:,} lines dropped"), on="bar"
+        )
         await logs.type(str(gone + 100), "ctrl+g")
         await logs.first(f"line {gone + 99}")
 

@@ -191,8 +191,9 @@ async def test_dialog_saves_what_is_shown_or_all_of_it(path, logs):
         assert dialog.query_one(Input).value == "llama_3__x_-1.log"
         await pane.back("escape")
         dialog = await ask(pane, path.parent / "none" / "x.log")
-        await pane.press("enter")
-        await pane.until(lambda: "there is no folder" in text_of(dialog, "#save-words"), "what is wrong")
+        await pane.press(
+            "enter", until=lambda: "there is no folder" in text_of(dialog, "#save-words"), what="what is wrong"
+        )
         dialog.query_one(Input).value = str(path)
         await pane.press("enter")
         await saved(pane, f"Saved 4 lines, 59 B, to {path}")
@@ -213,8 +214,11 @@ async def test_dialog_asks_before_it_replaces_a_file(path, logs):
         # The harmless button has the focus: enter once more saves nothing.
         for key, text in ("enter", "precious"), ("y", "zero 0"):
             dialog = await ask(pane, path)
-            await pane.press("enter")
-            await pane.until(lambda dialog=dialog: "exists already" in text_of(dialog, "#save-words"), "the question")
+            await pane.press(
+                "enter",
+                until=lambda dialog=dialog: "exists already" in text_of(dialog, "#save-words"),
+                what="the question",
+            )
             await pane.until(lambda: pane.app.focused is not None and pane.app.focused.id == "keep", "its buttons")
             await pane.back(key)
             if key == "y":
@@ -237,8 +241,7 @@ async def test_esc_and_leaving_stop_it_and_nothing_is_left(tmp_path, path, monke
     log = printed(tmp_path, "".join(f"line {number}\n" for number in range(50_000)))
     async with logs_of(log, size=SIZE, count=50_000) as pane:
         await ask(pane, path)
-        await pane.press("enter")
-        await pane.until(lambda: path.exists() and path.stat().st_size, "the file")
+        await pane.press("enter", until=lambda: path.exists() and path.stat().st_size, what="the file")
         await pane.until(lambda: "Saving 100 %   esc stops it" in pane.app.said, "the progress")
         (saving,) = (thread for thread in threading.enumerate() if thread.name == "log-export")
         if leave == "escape":

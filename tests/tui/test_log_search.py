@@ -41,8 +41,7 @@ async def test_search_goes_from_match_to_match(writer):
         await logs.shows("4 of 5", on="words")
         await logs.press("n")
         await logs.finds("a new needle")
-        await logs.press("escape")
-        await logs.until(lambda: not logs.words() and not logs.matches(), "the search to end")
+        await logs.press("escape", until=lambda: not logs.words() and not logs.matches(), what="the search to end")
         assert logs.status.line_count == LINES + 1
         # Errors need no search.
         await logs.press("E")
@@ -80,14 +79,13 @@ async def test_other_ways_to_read_a_pattern(writer):
         await logs.type("[/red]")
         await logs.shows("no match", on="words")
         await logs.ask("slash")
-        await logs.press("ctrl+r")
-        await logs.shows("regular expression", on="words")
+        await logs.press("ctrl+r", shows="regular expression", on="words")
         logs.field.input.value = "("
-        await logs.press("enter")
-        await logs.until(lambda: any(text in logs.words() for text in ("is not a regular expression", "unterminated")))
+        await logs.press(
+            "enter", until=lambda: any(text in logs.words() for text in ("is not a regular expression", "unterminated"))
+        )
         logs.field.input.value = "[13]50"
-        await logs.press("enter")
-        await logs.shows("2 of 2", on="words")
+        await logs.press("enter", shows="2 of 2", on="words")
 
 
 @pytest.mark.parametrize("is_final", [None, lambda: True], ids=["running", "ended"])
@@ -109,8 +107,7 @@ async def test_search_goes_on_in_another_replica(tmp_path):
     async with logs_of(*writers, size=SIZE, count=5) as logs:
         await logs.type("needle")
         await logs.shows("5 of 5", on="words")
-        await logs.press("1")
-        await logs.shows("3 found", on="words")
+        await logs.press("1", shows="3 found", on="words")
 
 
 async def test_match_below_wrapped_lines_is_on_screen(tmp_path):
@@ -126,8 +123,7 @@ async def test_match_below_wrapped_lines_is_on_screen(tmp_path):
 
 async def test_key_without_an_error_says_so(tmp_path):
     async with logs_of(numbered(tmp_path, 3), count=3) as logs:
-        await logs.press("e")
-        await logs.until(lambda: logs.app.said == ["no error in this log"], "what it says")
+        await logs.press("e", until=lambda: logs.app.said == ["no error in this log"], what="what it says")
 
 
 async def test_match_beyond_the_edge_is_scrolled_to(tmp_path):
@@ -138,10 +134,8 @@ async def test_match_beyond_the_edge_is_scrolled_to(tmp_path):
         await logs.until(lambda: logs.matches() == [">needle"], "the match")
         assert logs.lines()[-1].index("needle") > 30
         # And back to where the next one is.
-        await logs.press("N")
-        await logs.until(lambda: logs.matches() == ["needle", "needle", ">needle"], "the other matches")
-        await logs.press("w", "n")
-        await logs.until(lambda: len(logs.matches()) == 4, "all matches")
+        await logs.press("N", until=lambda: logs.matches() == ["needle", "needle", ">needle"], what="the other matches")
+        await logs.press("w", "n", until=lambda: len(logs.matches()) == 4, what="all matches")
 
 
 async def test_filter_just_when_the_reading_ends_is_not_lost(writer, monkeypatch):

@@ -50,8 +50,9 @@ async def test_motions_extend_a_selection(writer, monkeypatch):
             await logs.to_be(selected=count)
             assert top is None or logs.lines() == lines(top, top + 10)
         monkeypatch.setattr(export, "MOST_COPIED", 50)
-        await logs.press("g", "y")
-        await logs.until(lambda: logs.app.said == ["100 lines are more than 50 B: save them to a file instead"])
+        await logs.press(
+            "g", "y", until=lambda: logs.app.said == ["100 lines are more than 50 B: save them to a file instead"]
+        )
         assert len(logs.app.copies) == 2
 
 
@@ -69,8 +70,7 @@ async def test_search_and_filters_with_a_selection(writer):
         await logs.press("escape")
         await logs.to_be(state="paused")
         assert logs.field.display
-        await logs.press("escape")
-        await logs.until(lambda: not logs.field.display, "the end of the search")
+        await logs.press("escape", until=lambda: not logs.field.display, what="the end of the search")
         await logs.type("7", "ampersand")
         await logs.counted(19)
         await logs.last("line 97")
@@ -105,10 +105,10 @@ async def test_mouse_selects_lines_also_beyond_the_edge(writer):
         await logs.pilot.hover(LogView, offset=(9, 3))
         await logs.selects(*lines(93, 97))
         # A pointer that rests beyond the edge scrolls on.
-        logs.view.drag.move(-1, 10, logs.view.set_interval)
+        logs.view.drag_to(-1)
         await logs.until(lambda: logs.status.selected > 12, "more lines")
         await logs.pilot.mouse_up(LogView, offset=(9, 0))
-        await logs.until(lambda: logs.view.drag.anchor is None, "the end of the drag")
+        await logs.until(lambda: logs.view.dragged_from is None, "the end of the drag")
         count = logs.status.selected
         await logs.press("y")
         await copied(logs, *lines(97 - count, 97))
@@ -133,8 +133,7 @@ async def test_selected_rows_are_plain_reverse_where_colours_are_few(tmp_path, p
 async def test_wrapped_lines_are_selected_as_a_whole(tmp_path):
     text = "".join(f"{number % 10}" * 100 + "\n" for number in range(20))
     async with logs_of(written(tmp_path, text), count=20) as logs:
-        await logs.press("w", "v")
-        await logs.until(lambda: len(logs.selected()) == 2, "the two rows of a line")
+        await logs.press("w", "v", until=lambda: len(logs.selected()) == 2, what="the two rows of a line")
         await logs.press(*"k" * 8)
         await logs.to_be(selected=9)
         assert logs.lines()[0] == "1" * 57

@@ -12,10 +12,10 @@ from torchx_tui.logs.lines.merge import LogLine
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.text.sgr import RGB, SgrStyle
 from torchx_tui.tui.logs.rows import RowLayout, RowMaker
-from torchx_tui.tui.logs.style import SgrStyles, contrast, parse_hex
+from torchx_tui.tui.logs.style import contrast, parse_hex, sgr_style
 from torchx_tui.tui.ui import glyphs
 from torchx_tui.tui.ui.frames import repaint_interval
-from torchx_tui.tui.ui.palette import ANSI, DARK, LIGHT
+from torchx_tui.tui.ui.palette import ANSI, COLOR_BLIND, DARK, LIGHT
 
 
 def rows_of(data, stream="o", replica=0, width=40, **layout) -> Any:
@@ -24,7 +24,7 @@ def rows_of(data, stream="o", replica=0, width=40, **layout) -> Any:
 
 
 def drawn(palette, **style) -> Any:
-    return SgrStyles(palette).style(SgrStyle(**style))
+    return sgr_style(SgrStyle(**style), palette)
 
 
 async def test_view_follows_or_stands_still(tmp_path):
@@ -98,8 +98,7 @@ async def test_line_of_ten_megabytes_opens_at_once(tmp_path):
     started = time.process_time()
     async with logs_of(ReplicaLog("r", 0, stdout=path), size=(60, 8)) as logs:
         await logs.first("before")
-        await logs.press("w")
-        await logs.until(lambda: len(logs.rows()) == 7 and logs.rows()[-1].endswith("[+10.0 MB]"))
+        await logs.press("w", until=lambda: len(logs.rows()) == 7 and logs.rows()[-1].endswith("[+10.0 MB]"))
     assert time.process_time() - started < 5
 
 
@@ -133,11 +132,10 @@ def test_rows_are_printable_and_as_wide_as_the_view(data, width, wrap, offset):
 
 
 def test_printed_colours_are_kept_and_legible():
-    for colors in (DARK, LIGHT):
-        styles = SgrStyles(colors)
+    for colors in (DARK, LIGHT, COLOR_BLIND):
         for code in [*range(256), RGB, RGB | 0xFFFFFF, RGB | 0x808080]:
             for style in (SgrStyle(fg=code), SgrStyle(bg=code), SgrStyle(fg=code, reverse=True)):
-                made = styles.style(style)
+                made = sgr_style(style, colors)
                 back = made.bgcolor.get_truecolor() if made.bgcolor else parse_hex(colors.bg)
                 fore = made.color.get_truecolor() if made.color else parse_hex(colors.log)
                 assert contrast(tuple(fore), tuple(back)) >= 4.5, (colors.name, style)

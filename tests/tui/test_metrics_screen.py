@@ -112,23 +112,22 @@ async def test_charts_are_saved_and_drawn_in_other_ways(app, tmp_path, monkeypat
         await page.until(lambda: page.first.rule.right.plain == "1.5100", "all of the log")
         # What is there already is not overwritten.
         for count in (1, 2):
-            await page.press("S")
-            await page.until(lambda count=count: len(list(tmp_path.glob("*.svg"))) == count, "the files")
+            await page.press(
+                "S", until=lambda count=count: len(list(tmp_path.glob("*.svg"))) == count, what="the files"
+            )
         drawn = page.chart()
         # There are 40 points: too few to be smoothed.
         await page.press("s")
         await page.settled()
         assert (page.info(), page.chart()) == ("", drawn)
-        await page.press("L")
-        await page.until(lambda: page.info() == "log", "the log scale")
-        await page.press("t")
-        await page.until(lambda: page.screen.summary().plain.startswith("x time"), "time")
-        await page.press("enter")
-        await page.until(lambda: page.charts() == ["loss"] and page.screen.has_class("-zoomed"), "the zoom")
+        await page.press("L", until=lambda: page.info() == "log", what="the log scale")
+        await page.press("t", until=lambda: page.screen.summary().plain.startswith("x time"), what="time")
+        await page.press(
+            "enter", until=lambda: page.charts() == ["loss"] and page.screen.has_class("-zoomed"), what="the zoom"
+        )
         await page.until(lambda: page.first.size.width == 120, "the chart on all of the screen")
-        assert page.focused() is page.screen.left.list
-        await page.press("escape", "space")
-        await page.until(lambda: page.charts() == ["lr"], "the other chart alone")
+        assert page.focused() is page.screen.list
+        await page.press("escape", "space", until=lambda: page.charts() == ["lr"], what="the other chart alone")
         await page.press("j", "space")
         assert len(page.charts()) == 1
         await table.back("escape")
@@ -180,11 +179,13 @@ async def test_metrics_of_marked_jobs_are_overlaid(app):
         await page.press("escape")
         assert (options().window, options().cursor) == (None, None)
         assert "1.9" in page.chart()
-        await page.press("space")
-        await page.until(lambda: screen.jobs_pane.rule.info.plain == "4, best first, 1 hidden", "the job hidden")
+        await page.press(
+            "space", until=lambda: screen.jobs_pane.rule.info.plain == "4, best first, 1 hidden", what="the job hidden"
+        )
         assert "1.9" not in page.chart()
-        await page.press("right_square_bracket")
-        await page.until(lambda: screen.legend.chosen == screen.legend.order[1], "the next job")
+        await page.press(
+            "right_square_bracket", until=lambda: screen.legend.chosen == screen.legend.order[1], what="the next job"
+        )
         # From the metrics of another job too.
         await table.back("escape")
         table.table.post_message(JobTable.MarksChanged())
@@ -192,8 +193,7 @@ async def test_metrics_of_marked_jobs_are_overlaid(app):
         table.table.move_to(RUNNING)
         page = await metrics(await table.job(), "p")
         await page.has(1)
-        await page.press("o")
-        await page.until(lambda: app.screen is not page.screen, "all marked jobs")
+        await page.press("o", until=lambda: app.screen is not page.screen, what="all marked jobs")
         await Metrics(page.pilot).has(4)
 
 
@@ -216,8 +216,7 @@ async def test_best_job_of_a_sweep_is_launched_again(app, scheduler, monkeypatch
         await table.until(lambda: sum(row.group == "sweep-1" for row in app.jobs.rows.values()) == 3, "the sweep")
         table.table.move_to(RUNNING)
         one = await metrics(table, "p")
-        await one.press("o")
-        await one.until(lambda: app.screen is not one.screen, "the sweep")
+        await one.press("o", until=lambda: app.screen is not one.screen, what="the sweep")
         page = Metrics(one.pilot)
         assert {row.handle for row in page.screen.rows} == handles
         assert page.screen.path()[1] == "sweep-1"
@@ -225,8 +224,7 @@ async def test_best_job_of_a_sweep_is_launched_again(app, scheduler, monkeypatch
         await page.press("right_square_bracket")
         second = page.screen.legend.order[1]
         await page.until(lambda: page.screen.legend.chosen == second, "the second one")
-        await page.press("r")
-        await page.until(lambda: again == [second.handle], "its launch")
+        await page.press("r", until=lambda: again == [second.handle], what="its launch")
 
 
 async def test_points_of_a_metric_are_copied(app, monkeypatch):
@@ -273,8 +271,7 @@ async def test_job_screen_says_what_a_running_job_does(app):
         assert job.focused() is screen.replicas.grid
         # Nothing is read of a job whose screen is left; the reader may have asked for the time meanwhile.
         reader = app.feed.activities._readers[RUNNING]
-        await job.press("escape")
-        await job.until(lambda: not reader._thread.is_alive(), "the end of its reader")
+        await job.press("escape", until=lambda: not reader._thread.is_alive(), what="the end of its reader")
         assert reader._now() == app.now()
 
 
@@ -352,25 +349,13 @@ async def test_metrics_screen_names_files_that_cannot_be_read(app):
         assert text_of(page.screen.state_line).endswith(f"   ! {FAILURE}")
 
 
-async def test_slow_replica_is_marked_with_its_evidence(tmp_path):
-    """On the card, in the grid, above the chart, and beside the facts of that replica."""
-    scheduler, _ = training(tmp_path, "data_time: 0.118", replicas=3)
+async def test_card_names_the_slow_replica(tmp_path):
+    scheduler, app = training(tmp_path, "data_time: 0.118", replicas=3)
     lines = [(21.0 - step * 0.5, "o", f"step {step}/90 loss: 1.5 data_time: 0.212\n") for step in range(40)]
     scheduler.write_log("train-1", 2, lines)
     words = "slow 1.8x: trainer/2, its data_time is 0.212, elsewhere 0.118"
-    async with jobs_of(make_app(scheduler, tmp_path), (160, 45)) as table:
+    async with jobs_of(app, (160, 45)) as table:
         await table.until(lambda: words in table.screen.card.body.slow.plain, "the card")
-        job = await table.job()
-        replicas = job.screen.replicas
-        await job.until(lambda: " 0 ●   1 ●   2 !" in replicas.grid.render_line(0).text, "the sign")
-        assert replicas.rule.right.plain == "1 slow"
-        assert f"! S{words[1:]}" in text_of(job.screen.doing._notes)
-        evidence = f"! {words}".split(", ", 1)
-        assert evidence[0] not in job.facts()
-        await job.press("tab", "right", "right")
-        await job.until(lambda: set(evidence) <= set(job.facts()), "its facts")
-        source = "Metrics from the log: loss, data_time; rate over 5 min"
-        await job.until(lambda: job.screen.summary().plain == source, "where they come from")
 
 
 async def test_table_and_card_say_how_far_jobs_are(app):
@@ -417,15 +402,6 @@ def test_csv_tells_what_each_row_stands_for():
     assert sum(int(row["points"]) for row in rows) == 4_001
 
 
-def test_swept_arguments_have_names():
-    """However they are written; those that all jobs share are left out."""
-    rows = [
-        JobRow(str(n), "local_cwd", str(n), AppState.RUNNING, arguments=text)
-        for n, text in enumerate(["train.py --lr 0.1 --amp --seed=1 -3", "train.py --lr -0.2 --seed=2 -3"])
-    ]
-    assert swept_values(rows) == (["lr", "amp", "seed"], [["0.1", "yes", "1"], ["-0.2", "", "2"]])
-
-
 async def test_succeeded_job_shows_its_final_chart(tmp_path):
     _, app = training(tmp_path, "", steps=41, state=AppState.SUCCEEDED)
     async with jobs_of(app) as table:
@@ -436,10 +412,23 @@ async def test_succeeded_job_shows_its_final_chart(tmp_path):
         assert job.screen.focused is job.screen.doing.chart
 
 
-def test_overlay_shows_defaults_and_values_of_a_sweep():
-    plain = JobRow("a", "local_cwd", "a", AppState.RUNNING, component="train.py")
-    swept = replace(plain, arguments="--lr 0.1", swept=(("queue", "a"),))
-    assert swept_values([swept, plain]) == (
-        ["lr", "queue"],
-        [["0.1", "a"], ["default", "default"]],
-    )
+@pytest.mark.parametrize(
+    ("jobs", "names", "values"),
+    [
+        # However they are written; those that all jobs share are left out.
+        (
+            [{"arguments": text} for text in ("train.py --lr 0.1 --amp --seed=1 -3", "train.py --lr -0.2 --seed=2 -3")],
+            ["lr", "amp", "seed"],
+            [["0.1", "yes", "1"], ["-0.2", "", "2"]],
+        ),
+        (
+            [{"component": "train.py", "arguments": "--lr 0.1", "swept": (("queue", "a"),)}, {"component": "train.py"}],
+            ["lr", "queue"],
+            [["0.1", "a"], ["default", "default"]],
+        ),
+    ],
+    ids=["arguments", "a sweep and its defaults"],
+)
+def test_values_that_differ_have_names(jobs, names, values):
+    rows = [JobRow(str(n), "local_cwd", str(n), AppState.RUNNING, **fields) for n, fields in enumerate(jobs)]
+    assert swept_values(rows) == (names, values)

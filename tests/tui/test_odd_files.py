@@ -31,40 +31,29 @@ ODD = pytest.mark.parametrize("make", [os.mkfifo, device, huge], ids=["pipe", "d
 
 
 @ODD
-def test_config(make, command, tmp_path):
-    make(path := tmp_path / "config.toml")
-    ended = command("--config", str(path), "list", "-s", "local_cwd")
-    assert (ended.code, ended.out) == (2, "")
-    assert f"{path} cannot be read: it " in ended.err
+@pytest.mark.parametrize(
+    ("file", "argv", "code", "words"),
+    [
+        ("config.toml", "--config {path} list -s local_cwd", 2, "{path} cannot be read: it "),
+        (".torchxconfig", "list -s local_cwd", 0, "{path} cannot be read: it "),
+        ("jobs.py", "lint {path}", 2, "{path}: it "),
+        ("jobs.py", "lint {path}:job", 2, "{path}: it "),
+        ("jobs.py", "run -s local_cwd {path}:job", 2, "{path}: it "),
+    ],
+)
+def test_command(make, command, tmp_path, file, argv, code, words):
+    make(path := tmp_path / file)
+    ended = command(*argv.format(path=path).split())
+    assert (ended.code, words.format(path=path) in ended.err) == (code, True)
+    assert code == 0 or ended.out == ""
 
 
 @ODD
-def test_lint(make, command, tmp_path):
-    make(path := tmp_path / "jobs.py")
-    for place in (str(path), f"{path}:job"):
-        ended = command("lint", place)
-        assert (ended.code, ended.out) == (2, "")
-        assert f"{path}: it " in ended.err
-
-
-@ODD
-def test_component_file(make, command, tmp_path):
-    make(path := tmp_path / "jobs.py")
-    ended = command("run", "-s", "local_cwd", f"{path}:job")
-    assert (ended.code, ended.out) == (2, "")
-    assert f"{path}: it " in ended.err
+def test_component_file(make, tmp_path):
+    make(tmp_path / "jobs.py")
     (tmp_path / "good.py").write_text("def job() -> AppDef:\n    ...\n")
     names = [found.name for found in list_components([tmp_path]) if found.kind == "file"]
     assert [name.rpartition("/")[2] for name in names] == ["good.py:job"]
-
-
-@ODD
-def test_torchxconfig(make, command, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    make(Path(".torchxconfig"))
-    ended = command("list", "-s", "local_cwd")
-    assert ended.code == 0
-    assert ".torchxconfig cannot be read: it " in ended.err
 
 
 @ODD

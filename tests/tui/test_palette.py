@@ -2,10 +2,12 @@
 
 import itertools
 import re
+from pathlib import Path
 
 import pytest
 
-from torchx_tui.tui.ui.palette import COLOR_BLIND, DARK, LIGHT, NO_COLOR, PALETTES
+import torchx_tui.tui
+from torchx_tui.tui.ui.palette import COLOR_BLIND, DARK, LIGHT, NO_COLOR, PALETTES, style_variables
 
 TEXT = (
     "text", "log", "muted", "faint", "accent", "submitted", "pending", "running", "failed", "cancelled", "unknown",
@@ -52,11 +54,6 @@ def test_filled_accent_matches_and_replicas(palette):
         assert [c for c in palette.replicas if contrast(c, background) < 4.5] == []
 
 
-@pytest.mark.parametrize("palette", [DARK, LIGHT, COLOR_BLIND], ids=lambda palette: palette.name)
-def test_colours_that_a_job_prints_stay_legible(palette):
-    assert [c for c in palette.named_colors if contrast(c, palette.bg) < 4.5] == []
-
-
 def test_ansi_palettes_name_no_rgb_and_no_color_names_no_colour():
     for palette in PALETTES.values():
         if palette.ansi:
@@ -101,3 +98,10 @@ def test_states_are_apart_for_every_sight(palette, apart, sight):
         for one, other in itertools.combinations(states, 2)
     }
     assert {pair: distance for pair, distance in distances.items() if distance < apart} == {}
+
+
+def test_every_style_that_texts_name_exists():
+    sources = [path.read_text(encoding="utf-8") for path in Path(torchx_tui.tui.__path__[0]).rglob("*.py")]
+    named = {name for source in sources for name in re.findall(r"\$(style-[a-z-]+)[\"' ]", source)}
+    assert len(named) > 20
+    assert named <= style_variables(DARK).keys()

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from support.dashboard import make_app, until
+from support.screens import table_of
 from support.tables import toml_table
 from textual import events
 
-from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.terminal.paste import one_line
 
 ROWS = toml_table(Path(__file__).with_name("paste.toml"))
@@ -25,11 +25,9 @@ async def test_paste_says_what_it_leaves_out(scheduler, tmp_path):
     notes: list[str] = []
     app.notify = lambda text, **_: notes.append(text)  # type: ignore[method-assign,assignment]
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
-        await pilot.press("slash")
-        screen = app.screen
-        assert isinstance(screen, JobsScreen)
-        field = screen.table_pane.filter
+        table = await table_of(pilot, 1)
+        await table.press("slash")
+        field = table.screen.table_pane.filter
         app.post_message(events.Paste("state:failed \\\n  !eval"))
         await until(pilot, lambda: field.value == "state:failed !eval", "both lines")
         assert notes == []

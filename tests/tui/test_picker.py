@@ -21,7 +21,7 @@ from torchx_tui.components.model import ComponentSummary
 from torchx_tui.settings.config import LaunchSettings, Settings
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui.command_palette import Commands, CommandsScreen
-from torchx_tui.tui.launch import component_chooser, component_list
+from torchx_tui.tui.launch import component_list
 from torchx_tui.tui.launch.component_list import MOST_RECENT, arranged, growing_list
 from torchx_tui.tui.launch.component_picker import ComponentPicker
 from torchx_tui.tui.launch.screen import LaunchScreen
@@ -90,11 +90,9 @@ async def test_pinned_come_first_then_recent_launches(app, here, elsewhere):
         await launch.press("down", "down")
         await launch.finds("utils.echo")
         # A search has an order of its own, and nothing above the matches.
-        await launch.press(*"job")
-        await launch.until(lambda: len(launch.components()) == 2)
+        await launch.press(*"job", until=lambda: len(launch.components()) == 2)
         assert launch.picker_rows()[0] == "jobs.py:job mine"
-        await launch.press("ctrl+u")
-        await launch.until(lambda: launch.picker_rows() == shown)
+        await launch.press("ctrl+u", until=lambda: launch.picker_rows() == shown)
 
 
 async def test_a_recent_launch_of_another_folder_is_chosen(app, tmp_path, elsewhere):
@@ -128,10 +126,8 @@ async def test_a_key_pins_for_the_next_start(app, here, tmp_path):
         await launch.press("ctrl+k")
         assert "jobs.py:job is pinned" in launch.message()
         assert launch.search() == "job"
-        await launch.press("ctrl+u")
-        await launch.until(lambda: launch.picker_rows()[:2] == ["Pinned", "jobs.py:job mine"])
-        await launch.press("down", "ctrl+k")
-        await launch.until(lambda: launch.picker_rows()[2] == "utils.echo builtin")
+        await launch.press("ctrl+u", until=lambda: launch.picker_rows()[:2] == ["Pinned", "jobs.py:job mine"])
+        await launch.press("down", "ctrl+k", until=lambda: launch.picker_rows()[2] == "utils.echo builtin")
         # The cursor stays on what was pinned.
         assert launch.highlighted() == "utils.echo"
         await launch.press("ctrl+k")
@@ -147,11 +143,9 @@ async def test_a_pinned_component_that_is_gone_can_be_unpinned(app, tmp_path):
         assert [row.split()[-1] for row in launch.picker_rows()[1:3]] == ["file", "plugin"]
         await launch.shows("it no longer exists: unpin it", on="docs")
         for key, words in (("enter", "it no longer exists"), ("ctrl+e", "has no file to open")):
-            await launch.press(key)
-            await launch.shows("✗ ", words)
+            await launch.press(key, shows=("✗ ", words))
         assert launch.component() == ""
-        await launch.press("ctrl+k")
-        await launch.until(lambda: app.ui_state.state.pinned == ("team.gone",))
+        await launch.press("ctrl+k", until=lambda: app.ui_state.state.pinned == ("team.gone",))
 
 
 # Findings
@@ -164,24 +158,21 @@ async def test_findings_stand_beside_the_documentation(app, here):
     )
     async with launch_of(app) as launch:
         await launch.until(lambda: "1 component cannot be used" in launch.counts())
-        await launch.press(*"job")
-        await launch.shows("This component cannot be used", on="docs")
+        await launch.press(*"job", shows="This component cannot be used", on="docs")
         assert launch.docs().endswith("ctrl+e open the file in your editor\n")
         text = " ".join(launch.docs().split())
         assert "jobs.py:3 error Missing type annotation for argument 'msg' in function 'job'" in text
         assert "Say [red]it[/red]." in text
         assert "msg str - words" in text
         assert "enter fill" not in text
-        await launch.press("enter")
-        await launch.shows("✗ jobs.py:job: ", "jobs.py:3: Missing type annotation")
+        await launch.press("enter", shows=("✗ jobs.py:job: ", "jobs.py:3: Missing type annotation"))
         assert launch.component() == ""
 
 
 async def test_component_without_a_docstring_has_a_form(app, here):
     ComponentFile(here / "jobs.py").write("def job(n: int = 1) -> AppDef: ...\n")
     async with launch_of(app) as launch:
-        await launch.press(*"job")
-        await launch.shows("enter fill the form", on="docs")
+        await launch.press(*"job", shows="enter fill the form", on="docs")
         await launch.choose()
 
 
@@ -197,8 +188,7 @@ async def test_unreadable_folders_and_packages_are_listed(here, tmp_path, monkey
         assert "2 components cannot be used" in launch.counts()
         assert launch.message().startswith("13 components: 11 builtin, 1 of packages, 1 in files")
         for name, words in (("team", "no_such_package is missing"), ("gone", "component_folders in config.toml")):
-            await launch.press("ctrl+u", *name)
-            await launch.shows(words, on="docs")
+            await launch.press("ctrl+u", *name, shows=words, on="docs")
 
 
 # Many files
@@ -227,29 +217,19 @@ async def test_builtins_come_before_files_and_the_cursor_stays(app, here, monkey
         assert launch.highlighted() == pinned
 
 
-async def test_docs_that_are_read_late_replace_no_newer_ones(app, monkeypatch):
+async def test_docs_that_are_read_late_replace_no_newer_ones(app, hold):
     async with launch_of(app) as launch:
         first = launch.highlighted()
         await launch.press("down")
         following = launch.highlighted()
         await launch.until(lambda: launch.docs_title() == following, "the next one")
-        read, reading, going_on = component_chooser.read_component, threading.Event(), threading.Event()
-
-        def slow(name):
-            if name == first:
-                reading.set()
-                going_on.wait(PATIENCE)
-            return read(name)
-
-        monkeypatch.setattr(component_chooser, "read_component", slow)
-        await launch.press("up")
-        await launch.until(reading.is_set, "that the first one is read")
+        held = hold(component_list, "read_component", lambda name: name == first)
+        await launch.press("up", until=held.begun.is_set, what="that the first one is read")
         await launch.press("down")
-        going_on.set()
+        held.go.set()
         await launch.settled()
         assert launch.docs_title() == following
-        await launch.press("up")
-        await launch.until(lambda: launch.docs_title() == first, "the first one")
+        await launch.press("up", until=lambda: launch.docs_title() == first, what="the first one")
 
 
 async def test_a_long_list_is_cut_and_searched_as_a_whole(app, here):
@@ -257,10 +237,10 @@ async def test_a_long_list_is_cut_and_searched_as_a_whole(app, here):
         (here / f"job_{number:04}.py").write_text(f"{HEADER}{JOB}")
     async with launch_of(app) as launch:
         assert launch.picker_rows()[-1] == "and 711 more: type to search"
-        assert launch.screen.chooser.picker.rule.info.plain == "1,011"
+        assert launch.screen.picker.rule.info.plain == "1,011"
         await launch.press(*"0999")
         await launch.lists("job_0999.py:job")
-        assert launch.screen.chooser.picker.rule.info.plain == "1 of 1,011"
+        assert launch.screen.picker.rule.info.plain == "1 of 1,011"
         await launch.shows("what is read", on="docs")
 
 
@@ -292,8 +272,7 @@ def test_recent_builtins_take_no_place_of_a_recent_file(here, tmp_path):
 async def test_an_editor_that_cannot_be_started(app, monkeypatch, editor, words):
     monkeypatch.setenv("EDITOR", editor)
     async with launch_of(app) as launch:
-        await launch.press("ctrl+e")
-        await launch.shows("✗ ", words)
+        await launch.press("ctrl+e", shows=("✗ ", words))
         move = "↑ ↓ Move"
         shown = ["type Search", "enter Choose", move, "ctrl+k Pin", "esc Back", "ctrl+e Edit file", "F1 Keys"]
         assert launch.key_hints() == shown
@@ -304,15 +283,13 @@ async def test_an_editor_that_cannot_be_started(app, monkeypatch, editor, words)
 
 async def test_late_clicks_and_pages_on_a_list_do_nothing(app):
     async with launch_of(app) as launch:
-        options = launch.screen.chooser.picker.list
+        options = launch.screen.picker.list
         await launch.until(lambda: options.option_count > 5)
         # The row under the mouse is drawn of the long list still, while the short one is there already.
         event = events.Click(options, 5, 5, 0, 0, 1, False, False, False, style=Style(meta={"option": 5}))
-        await launch.press(*"demo.train")
-        await launch.until(lambda: options.option_count == 1)
+        await launch.press(*"demo.train", until=lambda: options.option_count == 1)
         options.post_message(event)
-        await launch.press("ctrl+u", *"zzzz")
-        await launch.until(lambda: options.option_count == 0)
+        await launch.press("ctrl+u", *"zzzz", until=lambda: options.option_count == 0)
         options.action_page_up()
         options.action_page_down()
         await launch.settled()
@@ -327,33 +304,27 @@ async def test_pages_of_commands_that_are_not_there_yet(app):
         await table.until(lambda: app.screen.query_one(Commands).option_count)
 
 
-async def test_enter_chooses_once_the_list_has_come(app, monkeypatch):
-    goes_on = threading.Event()
-
-    def late(*arguments):
-        goes_on.wait(PATIENCE)
-        yield from growing_list(*arguments)
-
-    monkeypatch.setattr(component_chooser, "growing_list", late)
+async def test_enter_chooses_once_the_list_has_come(app, monkeypatch, hold):
+    held = hold(component_list, "each_listed")
     async with jobs_of(app, rows=0) as table:
         await table.open(LaunchScreen, "n")
         launch = Launch(table.pilot)
         await launch.press(*"demo.train", "enter")
         assert launch.component() == ""
-        goes_on.set()
+        held.go.set()
         await launch.until(lambda: launch.component() == "demo.train", "its form")
         # A list that comes later does not choose again.
-        picker, posted = launch.screen.chooser.picker, []
+        picker, posted = launch.screen.picker, []
         monkeypatch.setattr(picker, "post_message", posted.append)
-        picker.show({one.name: one for one in picker.components}, {}, ())
+        picker.show({one.name: one for one in picker.components}, {})
         assert [one for one in posted if isinstance(one, ComponentPicker.Chosen)] == []
         monkeypatch.undo()
 
 
 async def test_a_highlight_after_the_choice_does_not_undo_it(app):
     async with launch_of(app) as launch:
-        picker = launch.screen.chooser.picker
+        picker = launch.screen.picker
         demo = next(one for one in picker.components if one.name == "demo.train")
         picker.post_message(ComponentPicker.Chosen(demo))
-        picker.post_message(ComponentPicker.Highlighted(demo))
+        picker.action_pick(1)
         await launch.until(lambda: launch.component() == "demo.train", "its form")

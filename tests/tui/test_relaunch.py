@@ -66,8 +66,7 @@ def launch(app, count: int = 1, **origin) -> list[LaunchRecord]:
 async def test_an_unchanged_job_is_launched_at_once(app, scheduler):
     (record,) = launch(app)
     async with jobs_of(app) as table:
-        await table.press("r")
-        await table.shows("Launched job-0 again, as it was")
+        await table.press("r", shows="Launched job-0 again, as it was")
         await table.has(2)
         assert app.runner.journal.records()[0].relaunch_of == record.id
 
@@ -95,8 +94,7 @@ async def test_a_job_without_notes_is_launched_without_a_claim(app, tree):
     app.runner.journal.update(record, world={})
     tree.write("train.py", "lr = 0.2\n")
     async with jobs_of(app) as table:
-        await table.press("r")
-        await table.until(lambda: table.message().endswith("Launched job-0 again"))
+        await table.press("r", until=lambda: table.message().endswith("Launched job-0 again"))
 
 
 async def test_changes_are_shown_before_anything_is_launched(app, scheduler, tree):
@@ -117,8 +115,7 @@ async def test_changes_are_shown_before_anything_is_launched(app, scheduler, tre
         launching = await table.edit()
         await launching.open(type(table.screen), "escape")
         await table.dialog(AskDialog, "r")
-        await table.press("y")
-        await table.shows("Launched job-0 again")
+        await table.press("y", shows="Launched job-0 again")
         assert len(scheduler.apps) == 2
         assert app.runner.journal.records()[0].relaunch_of == record.id
 
@@ -136,8 +133,7 @@ async def test_many_are_asked_about_once_with_a_sum(app, scheduler, tree):
         assert "git commit   2 jobs" in table.dialog_text()
         await table.press("e", "y", "enter")
         assert app.screen is dialog
-        await table.press("3", "enter")
-        await table.shows("Launched 3 jobs again")
+        await table.press("3", "enter", shows="Launched 3 jobs again")
         assert len(scheduler.apps) == 6
 
 
@@ -150,8 +146,7 @@ async def test_many_unchanged_jobs_ask_for_their_count(app, scheduler):
         await table.back("escape")
         assert (table.said(), len(scheduler.apps)) == ("✓ Nothing launched", 3)
         await table.dialog(AskDialog, "r")
-        await table.press("3", "enter")
-        await table.shows("Launched 3 jobs again")
+        await table.press("3", "enter", shows="Launched 3 jobs again")
         assert len(scheduler.apps) == 6
 
 
@@ -164,16 +159,14 @@ async def test_a_fault_of_the_scheduler_is_shown(app, scheduler, monkeypatch):
     monkeypatch.setattr(scheduler, "schedule", refuse)
     monkeypatch.setattr(app.runner, "changed_since", lambda *_: 1 / 0)
     async with jobs_of(app) as table:
-        await table.press("r")
-        await table.shows("job-0: the disk is full")
+        await table.press("r", shows="job-0: the disk is full")
 
 
 async def test_a_relaunch_outlives_its_screen(app):
     launch(app)
     async with jobs_of(app) as table:
         await table.job()
-        await table.press("r", "escape")
-        await table.shows("Launched job-0 again")
+        await table.press("r", "escape", shows="Launched job-0 again")
 
 
 def test_the_most_frequent_change_comes_first():
@@ -196,8 +189,7 @@ def with_config(app, tree):
 
 async def test_equal_config_is_no_change(app, with_config):
     async with jobs_of(app) as table:
-        await table.press("r")
-        await table.shows("again, as it was")
+        await table.press("r", shows="again, as it was")
 
 
 async def test_changed_config_is_shown(app, with_config, tree):
@@ -228,8 +220,7 @@ async def test_a_job_whose_component_is_gone_is_launched_again(app, tree):
     file.path.unlink()
     tree.git("update-index", "--skip-worktree", "jobs.py")
     async with jobs_of(app) as table:
-        await table.press("r")
-        await table.shows("Launched job-0 again")
+        await table.press("r", shows="Launched job-0 again")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from support.launching import LaunchingScheduler, ShippingScheduler, launching_a
 from support.past_launches import launched
 from support.screens import launch_of
 
-from torchx_tui.tui.launch.field_input import ScriptSuggester
+from torchx_tui.tui.launch.field_input import complete_script
 from torchx_tui.tui.ui.dialog import AskDialog
 
 # It leaves a trace when it is run. Only it can compute one of the defaults, and what its last call adds.
@@ -56,8 +56,7 @@ def script(app):
 async def test_script_is_listed_and_not_run(app, script):
     async with launch_of(app) as launch:
         assert launch.message().endswith("2 scripts")
-        await launch.press(*"train.py")
-        await launch.shows("Train [red]well[/red].", "learning rate", on="docs")
+        await launch.press(*"train.py", shows=("Train [red]well[/red].", "learning rate"), on="docs")
         await launch.choose()
         assert launch.component() == "train.py"
         assert not script.with_suffix(".ran").exists()
@@ -77,13 +76,6 @@ async def test_named_script_precedes_listed_matches(app, script):
         assert launch.component() == "run.py"
 
 
-async def test_missing_script_says_so(app, script):
-    async with launch_of(app) as launch:
-        await launch.press(*"gone.py", "enter")
-        await launch.shows("✗ gone.py: there is no file")
-        assert launch.component() == ""
-
-
 async def test_recent_script_of_another_folder_is_listed(app, script, tmp_path):
     other = tmp_path / "other" / "train.py"
     other.parent.mkdir()
@@ -100,8 +92,8 @@ async def test_recent_script_of_another_folder_is_listed(app, script, tmp_path):
     ("text", "whole"),
     [("jobs/t", "jobs/tune.py"), ("jobs", None), ("-m jo", "-m jobs."), ("-m jobs.t", "-m jobs.tune"), ("./no", None)],
 )
-async def test_paths_and_modules_are_completed(script, text, whole):
-    assert await ScriptSuggester().get_suggestion(text) == whole
+def test_paths_and_modules_are_completed(script, text, whole):
+    assert complete_script(text) == whole
 
 
 async def test_script_whose_name_begins_with_a_dash_is_run(app, script):
@@ -143,8 +135,7 @@ async def test_form_of_a_script_is_filled_and_launched(app, scheduler, script):
         await launch.ready()
         assert launch.origin("lr") == "each of 2"
         await launch.open(AskDialog, "ctrl+s")
-        await launch.press("2", "enter")
-        await launch.until(lambda: len(scheduler.launched) == 2, "the jobs")
+        await launch.press("2", "enter", until=lambda: len(scheduler.launched) == 2, what="the jobs")
         assert all(record.group.startswith("train-") for record in app.runner.journal.records())
         first = scheduler.launched[0]
         assert (first.name, first.roles[0].resource.gpu) == ("train", 1)
@@ -177,19 +168,6 @@ async def test_folder_of_a_script_is_shipped_by_default(app, scheduler, script):
         assert launch.model.plan().workspace == ""
         # Without it the shell would ship the folder again.
         await launch.shows("--workspace", "'' train.py", on="preview")
-
-
-async def test_form_names_the_python_of_the_job(app, scheduler, script, monkeypatch):
-    dryrun = app.runner.dryrun
-
-    def with_python(*args, **kwargs):
-        info = dryrun(*args, **kwargs)
-        info.interpreter = "/p/.venv/bin/python (/p/.venv)"
-        return info
-
-    monkeypatch.setattr(app.runner, "dryrun", with_python)
-    async with launch_of(app, "train.py") as launch:
-        await launch.shows("runs with /p/.venv/bin/python (/p/.venv)", on="warnings")
 
 
 async def test_script_with_many_arguments_has_a_form(app, scheduler, script):

@@ -1,7 +1,6 @@
 """Columns, order, filter and view of the table, and how they are kept for the next start."""
 
 import json
-import threading
 from dataclasses import replace
 from itertools import product
 
@@ -12,9 +11,6 @@ from support.dashboard import make_app
 from support.screens import jobs_of
 from support.waiting import PATIENCE, wait_until
 
-from torchx_tui.backends.history.launch_record import LaunchOrigin
-from torchx_tui.base.files import write_private
-from torchx_tui.specs.roles import AppDef
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui import ui_state
 from torchx_tui.tui.job.screen import JobScreen
@@ -22,7 +18,7 @@ from torchx_tui.tui.jobs import screen as jobs_screen
 from torchx_tui.tui.jobs.columns import ColumnsDialog
 from torchx_tui.tui.jobs.table import Sort
 from torchx_tui.tui.messages import BackendFailed, JobsChanged, ProgressRead
-from torchx_tui.tui.rows import JobRow, RowProgress
+from torchx_tui.tui.rows import RowProgress
 from torchx_tui.tui.ui.job_cells import COLUMNS_BY_KEY, column_widths
 from torchx_tui.tui.ui_state import UiState, UiStateFile
 from torchx_tui.tui.watch.signals import NO_CHANGE
@@ -47,56 +43,22 @@ async def test_columns_are_chosen_ordered_and_kept(scheduler, tmp_path):
         assert listed[0] == "[x] STATE       the job's state"
         assert listed[-1] == "[ ] HANDLE      scheduler://session/app"
         # Hide STATE, put NAME before ON after it, show RAN.
-        await table.press("space")
-        await table.shows("[ ] STATE", on="drawn")
+        await table.press("space", shows="[ ] STATE", on="drawn")
         await table.back("j", "J", *"jjjjjjjjjj", "space", "enter")
         assert table.header() == chosen
     async with jobs_of(make_app(scheduler, tmp_path), (200, 50)) as table:
         assert table.header() == chosen
         await table.open(ColumnsDialog, "c")
-        await table.press("d")
-        await table.until(lambda: table.header() == USUAL, "the usual columns")
-
-
-async def test_kinds_have_a_column_where_there_are_several(scheduler, tmp_path):
-    for name in ("one-x", "other-x"):
-        scheduler.add(name, AppState.RUNNING, 1)
-        scheduler.apps[name].kind = "Job"
-    async with jobs_of(make_app(scheduler, tmp_path), (200, 50)) as table:
-        assert table.header() == USUAL
-        scheduler.apps["one-x"].kind = "JobSet"
-        await table.press("R")
-        await table.until(lambda: "KIND" in table.header(), "the column")
-        await table.press("/", *"kind:jobset", "enter")
-        await table.until(lambda: len(table.rows()) == 1, "the JobSet alone")
+        await table.press("d", until=lambda: table.header() == USUAL, what="the usual columns")
 
 
 async def test_columns_that_do_not_fit_are_left_out(app):
     async with jobs_of(app, (80, 24)) as table:
         table.table.choose_columns(["state", "handle", "image", "user", "why"])
         assert table.header() == ["STATE", "HANDLE", "IMAGE"]
-        await table.press("S")
-        await table.shows("no room for USER, WHY", on="title")
+        await table.press("S", shows="no room for USER, WHY", on="title")
         table.table.choose_columns(["nonsense"])
         assert table.header()[:2] == ["STATE", "NAME"]
-
-
-@pytest.mark.parametrize(
-    ("size", "line"),
-    [
-        ((200, 50), "train                       lr=0.1 steps=7 "),
-        ((80, 24), "train lr=0.1 steps=7 "),
-    ],
-)
-async def test_arguments_replace_the_unique_suffix(scheduler, tmp_path, size, line):
-    scheduler.add("train-bcdf0123456789", AppState.RUNNING, 1)
-    app = make_app(scheduler, tmp_path)
-    origin = LaunchOrigin("train.py", {"lr": "0.1", "steps": "7"})
-    record = app.runner.journal.record_intent(AppDef("train", []), "local_cwd", "torchx", {}, origin=origin)
-    app.runner.journal.update(record, app_id="train-bcdf0123456789")
-    async with jobs_of(app, size) as table:
-        assert ("ARGS" in table.header()) is (size[0] == 200)
-        assert line in table.lines(1)[0]
 
 
 async def test_state_is_never_cut_for_other_columns():
@@ -227,8 +189,9 @@ async def test_next_job_gets_the_cursor_of_one_that_goes(app, at, then):
 async def test_order_and_filter_are_kept(scheduler, tmp_path):
     async with jobs_of(make_app(scheduler, tmp_path)) as table:
         table.table.sort = Sort("name", True)
-        await table.press("slash", *"state:failed,running", "enter", "u")
-        await table.until(lambda: table.screen.view.user, "the view")
+        await table.press(
+            "slash", *"state:failed,running", "enter", "u", until=lambda: table.screen.view.user, what="the view"
+        )
     async with jobs_of(make_app(scheduler, tmp_path), rows=0) as table:
         assert table.table.sort == Sort("name", True)
         view = table.screen.view
@@ -249,15 +212,13 @@ async def test_only_mine_and_only_torchx(app, scheduler, monkeypatch):
         await table.has(22)
         await table.press("T")
         await table.has(23)
-        await table.press("u")
-        await table.until(lambda: [row.user for row in table.table.rows] == ["bob"], "bob's")
+        await table.press("u", until=lambda: [row.user for row in table.table.rows] == ["bob"], what="bob's")
         assert "only bob's, not only TorchX's" in table.title()
 
 
 async def test_wrong_filter_changes_nothing(app):
     async with jobs_of(app, rows=22) as table:
-        await table.press("slash", *"name~(")
-        await table.shows("not a regular expression", on="said")
+        await table.press("slash", *"name~(", shows="not a regular expression", on="said")
         assert len(table.rows()) == 22
 
 
@@ -289,36 +250,17 @@ def test_change_is_written(tmp_path):
 
 
 @pytest.mark.parametrize("flushed", [False, True])
-def test_change_during_a_write_is_written_as_well(tmp_path, monkeypatch, flushed):
+def test_change_during_a_write_is_written_as_well(tmp_path, hold, flushed):
     path = tmp_path / "screen.json"
-    writing, go_on = threading.Event(), threading.Event()
-
-    def write_slowly(*arguments):
-        writing.set()
-        go_on.wait(PATIENCE)
-        write_private(*arguments)
-
-    monkeypatch.setattr(ui_state, "write_private", write_slowly)
+    held = hold(ui_state, "write_private")
     kept = UiStateFile(path)
     kept.change(filter="first")
-    assert writing.wait(PATIENCE)
+    assert held.begun.wait(PATIENCE)
     kept.change(filter="second")
-    go_on.set()
+    held.go.set()
     if flushed:
         kept.flush()
     wait_until(lambda: path.exists() and UiStateFile(path).state.filter == "second", "the second change")
-
-
-@pytest.mark.parametrize(("width", "shown"), [(160, "local  3 running"), (159, "4 running")])
-async def test_counts_of_each_backend_where_there_is_room(app, width, shown):
-    async with jobs_of(app, (width, 50)) as table:
-        app.jobs.set_schedulers(["local_cwd", "local_docker"])
-        row = JobRow("local_docker://torchx/a-x", "local_docker", "a-x", AppState.RUNNING, submitted_at=1.0)
-        app.on_jobs_changed(JobsChanged("local_docker", {row.handle: row}, set()))
-        assert table.counts().startswith(shown)
-        assert table.counts().endswith("     docker  1 running" if width == 160 else "failed")
-        await table.press("2")
-        assert table.counts() == "1 running"
 
 
 async def test_backend_without_rows_says_what_it_waits_for(app):

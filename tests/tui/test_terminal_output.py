@@ -158,14 +158,3 @@ def test_the_last_frame_is_shown_where_the_terminal_keeps_up(link, monkeypatch):
     link.output.close()
     wait_until(lambda: b"reset" in data, "the reset")
     assert bytes(data) == b"last frame" + QUESTION.encode() + b"reset"
-
-
-def test_nobody_reads_at_all_and_the_end_comes(link):
-    answer(link)
-    for _ in range(100):
-        link.output.write("old frame " * 1000)
-    link.output.end_frame()
-    began = time.thread_time()
-    link.output.drop_unsent()
-    link.output.close()
-    assert time.thread_time() - began < 10

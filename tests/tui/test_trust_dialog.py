@@ -69,8 +69,7 @@ async def test_torchxconfig_is_used_only_after_a_yes(app):
     os.chown(".torchxconfig", 12345, 12345)
     async with launch_of(app) as launch:
         await choose(launch)
-        await launch.press("escape")
-        await launch.shows("is not used", on="warnings")
+        await launch.press("escape", shows="is not used", on="warnings")
         assert launch.value("data") == ""
         assert not launch.editor.is_ready
         # Another try asks again.

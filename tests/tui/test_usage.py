@@ -149,8 +149,7 @@ async def test_cpu_and_memory_of_the_chosen_replica(tmp_path, monkeypatch, ascii
         await measured(job, scheduler, job.screen.row.app_id)
         # Another job was opened over it meanwhile.
         scheduler.add("other", AppState.RUNNING, 70)
-        await job.press("R")
-        await job.until(lambda: len(app.jobs.rows) == 2, "the other job")
+        await job.press("R", until=lambda: len(app.jobs.rows) == 2, what="the other job")
         app.push_screen(JobScreen(app.jobs.rows["local_cwd://torchx/other"]))
         await measured(job, scheduler, "other")
         await job.back("escape")

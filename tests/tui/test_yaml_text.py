@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.tui.ui.palette import STYLES, Text
+from torchx_tui.tui.ui.palette import Text
 from torchx_tui.tui.ui.yaml_text import indented, yaml_text
 
 
@@ -15,9 +15,9 @@ def test_the_text_stays_as_it_is(text):
 def test_keys_numbers_and_blocks():
     text = yaml_text("name: x\ncpu: 2\nargs:\n- |\n  key: in a program\n\n  more: 1\nend: true")
     styles = {text.plain[span.start : span.end].strip(): str(span.style) for span in text.spans}
-    assert styles["name"] == styles["end"] == STYLES.yaml_key
-    assert styles["2"] == styles["true"] == STYLES.yaml_number
-    assert styles["key: in a program"] == styles["more: 1"] == STYLES.muted
+    assert styles["name"] == styles["end"] == "$style-yaml-key"
+    assert styles["2"] == styles["true"] == "$style-yaml-number"
+    assert styles["key: in a program"] == styles["more: 1"] == "$style-muted"
 
 
 def test_wrapped_lines_keep_their_indentation():

@@ -21,9 +21,8 @@ from ..format import clock, count
 from ..rows import backend_word
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
-from ..ui.palette import STYLES, Text
-from ..ui.pane import Pane
-from ..ui.prompt_input import PromptInput
+from ..ui.filtered_pane import FilteredPane
+from ..ui.palette import Text
 from ..ui.row_table import RowTable
 from ..ui.text_pane import TextPane
 from ..ui.title_rule import tabs_text
@@ -79,20 +78,6 @@ class _Shown(NamedTuple):
     bright: frozenset[str] = frozenset()
 
 
-class ClusterPane(Pane):
-    """The table under its tabs, with a row for the filter while it acts."""
-
-    def __init__(self, keep_filter: Callable[[], object]) -> None:
-        super().__init__(id="cluster-pane")
-        self.table = RowTable(id="cluster-table")
-        self.filter = PromptInput(keep_filter, placeholder="words that a row contains", id="cluster-filter")
-        self.filter.display = False
-
-    def compose_body(self) -> ComposeResult:
-        yield self.table
-        yield self.filter
-
-
 class ClusterScreen(BaseScreen):
     """What is free where; where an option is chosen, the answer is its new text.
 
@@ -134,7 +119,9 @@ class ClusterScreen(BaseScreen):
         self._answers: dict[str, _Answer] = {}
         self._estimates: dict[tuple[str, str], StartEstimate] = {}
         self._shown = _Shown()
-        self._pane = ClusterPane(self._keep_filter)
+        self._pane = FilteredPane(
+            "", RowTable(id="cluster-table"), "words that a row contains", id="cluster-pane", filter_id="cluster-filter"
+        )
         self._limits = TextPane("Limits", id="cluster-limits")
         self._timer: Timer | None = None
 
@@ -167,7 +154,7 @@ class ClusterScreen(BaseScreen):
         name = self._pool or self._pane.table.cursor_name
         return next((pool for pool in self.status.pools if plain(pool.name) == name), None) if self.status else None
 
-    @work(group="cluster", exclusive=True, exit_on_error=False)
+    @work(group="cluster", exclusive=True)
     async def _show(self, *, asks: bool) -> None:
         """Show the chosen backend and pool.
 
@@ -187,7 +174,7 @@ class ClusterScreen(BaseScreen):
         self._shown = await asyncio.to_thread(_make_table, name, pool, known.status)
         self._draw()
 
-    @work(group="estimate", exclusive=True, exit_on_error=False)
+    @work(group="estimate", exclusive=True)
     async def _estimate(self) -> None:
         """Ask when a small job would start in the open pool or the one at the cursor."""
         name, pool, scheduler = self._backend, self.pool, self.dashboard.jobs.made.get(self._backend)
@@ -206,12 +193,12 @@ class ClusterScreen(BaseScreen):
         words = {name: backend_word(name, long=True) for name in self._names}
         self._pane.rule.title = tabs_text(words, self._backend, "tab")
         if answer is None or (shown.name, shown.pool) != (self._backend, self._pool):
-            table.placeholder = Text(f"Asking {words.get(self._backend, 'the backends')}", STYLES.faint)
+            table.placeholder = Text(f"Asking {words.get(self._backend, 'the backends')}", "$style-faint")
             table.show(None, frozenset())
         else:
-            empty = "No row contains these words" if self._filter else "Nothing here"
-            table.placeholder = Text(plain(answer.error) or empty, STYLES.failed if answer.error else STYLES.faint)
-            table.show(shown.table, shown.bright, self._filter, self._cursor)
+            empty = "No row contains these words" if self._pane.words else "Nothing here"
+            table.placeholder = Text(plain(answer.error) or empty, "$style-failed" if answer.error else "$style-faint")
+            table.show(shown.table, shown.bright, self._pane.words, self._cursor)
             self._cursor = ""
         self._draw_limits()
         self._estimate()
@@ -223,22 +210,24 @@ class ClusterScreen(BaseScreen):
         if answer is None or answer.status is None or table is None:
             return Text()
         if answer.error:
-            return Text(f"! {plain(answer.error)}", STYLES.pending)
+            return Text(f"! {plain(answer.error)}", "$style-pending")
         shown, total = self._pane.table.row_count, len(table.rows)
         pools = Counter(pool.kind for pool in answer.status.pools)
         every = f"{count(total, 'node')} of {plain(self._pool)}"
         if not self._pool:
             every = ", ".join(count(number, kind) for kind, number in pools.items()) or "nothing"
         rows = f"{shown:,} of " if shown != total else ""
-        return Text(f"{rows}{every}   free/all at {clock(answer.at, answer.at)}", STYLES.faint)
+        return Text(f"{rows}{every}   free/all at {clock(answer.at, answer.at)}", "$style-faint")
 
     def _draw_limits(self) -> None:
         status, pool, text, starts = self.status, self.pool, Text(end=""), []
         if pool is not None and self.dashboard.jobs.can(self._backend, EstimatesStarts):
             # A row of its own from the beginning: the table does not move when the answer comes.
             starts = [_start_sentence(pool, self._estimates.get((self._backend, pool.name)), self.clock())]
-        of_all = ((STYLES.pending, status.notes), (STYLES.muted, status.limits)) if status and not self._pool else ()
-        for style, sentences in ((STYLES.text, starts), *of_all):
+        of_all = (
+            (("$style-pending", status.notes), ("$style-muted", status.limits)) if status and not self._pool else ()
+        )
+        for style, sentences in (("$style-text", starts), *of_all):
             for sentence in sentences:
                 text.append("\n" if text else "").append(plain(sentence), style)
         self._limits.show_text(text)
@@ -246,10 +235,6 @@ class ClusterScreen(BaseScreen):
         self._limits.display = bool(text)
 
     # Keys
-
-    @property
-    def _filter(self) -> str:
-        return self._pane.filter.value.strip()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if not super().check_action(action, parameters):
@@ -277,7 +262,7 @@ class ClusterScreen(BaseScreen):
 
     def _open_pool(self, name: str) -> None:
         self._cursor, self._pool = (self._pool, "") if not name else ("", name)
-        self._clear_filter()
+        self._pane.clear_filter()
         self._draw()
         self._show(asks=False)
 
@@ -294,23 +279,12 @@ class ClusterScreen(BaseScreen):
 
     def action_filter(self) -> None:
         """Type a filter."""
-        self._pane.filter.display = True
-        self.set_focus(self._pane.filter)
-        self.refresh_bars()
+        self._pane.ask_filter()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter while typing."""
         if event.input is self._pane.filter:
             self._draw()
-
-    def _keep_filter(self) -> None:
-        self.set_focus(self._pane.table)
-        self._pane.filter.display = bool(self._filter)
-        self.refresh_bars()
-
-    def _clear_filter(self) -> None:
-        self._pane.filter.value = ""
-        self._keep_filter()
 
     def action_tab(self, name: str) -> None:
         """Show the pools of a backend."""
@@ -330,7 +304,7 @@ class ClusterScreen(BaseScreen):
     def action_back(self) -> None:
         """Clear the filter, leave the nodes, go back."""
         if self._pane.filter.display:
-            self._clear_filter()
+            self._pane.clear_filter()
         elif self._pool:
             self._open_pool("")
         else:
@@ -341,7 +315,7 @@ class ClusterScreen(BaseScreen):
 
     def hints(self) -> list[Hint]:
         if self._pane.filter.has_focus:
-            return [Hint("", "Keep filter", key="enter"), Hint("cluster.back", "Clear"), Hint("app.keys", "Keys")]
+            return [Hint("", "Keep filter", key="enter"), Hint("cluster.back", "Clear")]
         return [
             *([] if self._pool else [Hint("rows.open", f"Choose {self._option}" if self._option else "Nodes")]),
             *([Hint("cluster.launch", "Launch here")] if self._can_choose and not self._option else []),
@@ -349,7 +323,6 @@ class ClusterScreen(BaseScreen):
             *([Hint("cluster.next_tab cluster.previous_tab", "Backends")] if len(self._names) > 1 else []),
             Hint("cluster.refresh", "Refresh"),
             Hint("cluster.back", "Back"),
-            Hint("app.keys", "Keys"),
         ]
 
 

@@ -17,7 +17,7 @@ from ...logs.text.sanitize import plain
 from ..format import count
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.text_pane import TextPane
 
 _SUBJECT_WIDTH = 14
@@ -59,7 +59,7 @@ class DoctorScreen(BaseScreen):
     def on_resize(self, event: events.Resize) -> None:
         self.call_after_refresh(self._draw)
 
-    @work(group="doctor", exclusive=True, exit_on_error=False)
+    @work(group="doctor", exclusive=True)
     async def _look(self) -> None:
         dashboard = self.dashboard
         items = diagnose(dashboard.settings, dashboard.runner, dashboard.config_file)
@@ -78,12 +78,12 @@ class DoctorScreen(BaseScreen):
         fine = [item for item in self._found if item.finding.level not in _FAULTS]
         text = Text()
         if faults:
-            text.append("   To fix\n", f"bold {STYLES.text}")
+            text.append("   To fix\n", "bold $style-text")
             for level in _FAULTS:
                 self._add([fault for fault in faults if fault.finding.level == level], text)
             text.append("\n")
         if fine:
-            text.append("   In order\n", f"bold {STYLES.text}")
+            text.append("   In order\n", "bold $style-text")
             self._add(fine, text)
         self._pane.show_text(text)
         self._pane.rule.info = self._sum(faults)
@@ -91,34 +91,34 @@ class DoctorScreen(BaseScreen):
 
     def _sum(self, faults: list[Diagnosed]) -> Text:
         if not self.is_done:
-            return Text("looking", STYLES.pending)
+            return Text("looking", "$style-pending")
         if not faults:
-            return Text("nothing to fix", STYLES.running)
+            return Text("nothing to fix", "$style-running")
         errors = sum(fault.finding.level == "error" for fault in faults)
         words = Text()
         if errors:
-            words.append(count(errors, "error"), STYLES.removed)
+            words.append(count(errors, "error"), "$style-removed")
         if len(faults) > errors:
-            words.append(f"{', ' if errors else ''}{count(len(faults) - errors, 'warning')}", STYLES.pending)
+            words.append(f"{', ' if errors else ''}{count(len(faults) - errors, 'warning')}", "$style-pending")
         return words
 
     def _add(self, found: list[Diagnosed], text: Text) -> None:
         glyphs = self.glyphs
-        looks = {"error": (glyphs.bad, STYLES.removed), "warning": ("!", STYLES.pending)}
+        looks = {"error": (glyphs.bad, "$style-removed"), "warning": ("!", "$style-pending")}
         room = max(20, self._pane.body.scrollable_content_region.width - _SUBJECT_WIDTH - 4)
         for item in found:
-            glyph, color = looks.get(item.finding.level, (glyphs.ok, STYLES.running))
+            glyph, color = looks.get(item.finding.level, (glyphs.ok, "$style-running"))
             is_fault = item.finding.level in _FAULTS
             subject, what = wrap(plain(item.subject), _SUBJECT_WIDTH), wrap(plain(item.finding.what), room)
             for first, second in zip_longest(subject, what, fillvalue=""):
                 text.append(f" {glyph:<2}", color)
-                text.append(f"{first:<{_SUBJECT_WIDTH}} ", STYLES.text if is_fault else STYLES.faint)
-                text.append(f"{second}\n", STYLES.text if is_fault else STYLES.muted)
+                text.append(f"{first:<{_SUBJECT_WIDTH}} ", "$style-text" if is_fault else "$style-faint")
+                text.append(f"{second}\n", "$style-text" if is_fault else "$style-muted")
                 glyph = ""
             # What is in order needs no advice.
             if is_fault:
                 hint = wrap(plain(item.finding.hint or ""), room)
-                text.append("".join(f"{'':<{_SUBJECT_WIDTH + 4}}{line}\n" for line in hint), STYLES.muted)
+                text.append("".join(f"{'':<{_SUBJECT_WIDTH + 4}}{line}\n" for line in hint), "$style-muted")
 
     def action_copy_report(self) -> None:
         """Copy everything, to be sent to somebody who can help."""
@@ -139,7 +139,6 @@ class DoctorScreen(BaseScreen):
             Hint("doctor.copy", "Copy report"),
             Hint("", "Scroll", key="j k"),
             Hint("doctor.back", "Back"),
-            Hint("app.keys", "Keys"),
         ]
 
     def action_back(self) -> None:

@@ -100,7 +100,7 @@ class JobActions(BaseScreen):
             self.dashboard.status.say(f"{what} of {row.name} only, not of {others}")
         return row
 
-    @work(group="actions", exit_on_error=False)
+    @work(group="actions")
     async def action_menu(self) -> None:
         """Ask what else can be done with the jobs, and offer it."""
         from .continuation import find_continuation
@@ -160,10 +160,10 @@ class JobActions(BaseScreen):
     def action_metrics(self) -> None:
         """Show the metrics of the job, or of several in one chart."""
         from ..metrics.screen import MetricsScreen
-        from .relaunch import Relaunch
+        from .relaunch import relaunch
 
         rows = sorted(self.target_rows(), key=lambda row: row.submitted_at or 0)
-        self.app.push_screen(MetricsScreen(rows, lambda row: Relaunch(self.dashboard, [row]).start()))
+        self.app.push_screen(MetricsScreen(rows, lambda row: relaunch(self.dashboard, [row])))
 
     def action_stacks(self) -> None:
         """Show where all ranks of the job stand."""
@@ -183,7 +183,7 @@ class JobActions(BaseScreen):
 
     def action_copy_command(self) -> None:
         """Copy the command that launches the same from a shell."""
-        self.dashboard.run_worker(self._copy_command(self.target_rows()), group="actions", exit_on_error=False)
+        self.dashboard.run_worker(self._copy_command(self.target_rows()), group="actions")
 
     async def _copy_command(self, rows: list[JobRow]) -> None:
         dashboard = self.dashboard
@@ -202,9 +202,9 @@ class JobActions(BaseScreen):
 
     def action_relaunch(self) -> None:
         """Launch the jobs again as they were; ask first where the world has changed since."""
-        from .relaunch import Relaunch
+        from .relaunch import relaunch
 
-        Relaunch(self.dashboard, self.target_rows()).start()
+        relaunch(self.dashboard, self.target_rows())
 
     def action_edit(self) -> None:
         """Open the form with every value of the job's launch."""
@@ -212,7 +212,7 @@ class JobActions(BaseScreen):
 
         open_edit(self.dashboard, self._one_target("Form"))
 
-    @work(group="actions", exit_on_error=False)
+    @work(group="actions")
     async def action_cancel(self) -> None:
         """Ask, then cancel."""
         from .dialogs import cancel_dialog
@@ -229,7 +229,7 @@ class JobActions(BaseScreen):
         else:
             dashboard.status.say("Nothing cancelled")
 
-    @work(group="actions", exit_on_error=False)
+    @work(group="actions")
     async def action_delete(self) -> None:
         """Ask, then delete."""
         from .dialogs import delete_dialog
@@ -284,7 +284,7 @@ class JobActions(BaseScreen):
         if cancels and not forget:
             dashboard.jobs.expect_cancelled([row.handle for row in rows])
         # The app's worker: it continues when the screen is left.
-        dashboard.run_worker(run(), group="actions", exit_on_error=False)
+        dashboard.run_worker(run(), group="actions")
 
 
 def _is_live(row: JobRow) -> bool:

@@ -16,7 +16,7 @@ from ..format import count, cut, split_name
 from ..rows import JobRow, backend_word
 from ..ui.dialog import MOST_LISTED, TEXT_WIDTH, AskDialog
 from ..ui.job_cells import name_text, state_text, state_times_text
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.theme import glyphs_of, now_of
 
 if TYPE_CHECKING:
@@ -98,24 +98,22 @@ def quit_dialog(app: App[Any], handles: Sequence[str], warnings: Sequence[Findin
         warnings: what may end them although they are kept.
     """
     glyphs = glyphs_of(app)
-    body = [Text(f"{count(len(handles), 'job')} launched here, still running on this machine:", STYLES.muted), Text()]
+    body = [Text(f"{count(len(handles), 'job')} launched here, still running on this machine:", "$style-muted"), Text()]
     for handle in handles[:MOST_LISTED]:
         body.append(name_text(plain(handle.rpartition("/")[2]), TEXT_WIDTH, glyphs, bold=True))
     body += _more(len(handles))
-    body += [Text(), Text("Jobs that you keep continue; the next start lists them.", STYLES.muted)]
+    body += [Text(), Text("Jobs that you keep continue; the next start lists them.", "$style-muted")]
     for warning in warnings:
-        body.append(Text(f"Warning: {plain(warning.what)}.", STYLES.pending))
-        body += [Text(line, STYLES.muted) for line in wrap(f"To prevent it: {plain(warning.hint)}", TEXT_WIDTH)]
+        body.append(Text(f"Warning: {plain(warning.what)}.", "$style-pending"))
+        body += [Text(line, "$style-muted") for line in wrap(f"To prevent it: {plain(warning.hint)}", TEXT_WIDTH)]
     return AskDialog("Quit?", [*body, Text()], {"k": "Keep running", "y": "Cancel them"})
 
 
 def launching_dialog(names: Sequence[str]) -> AskDialog:
     """Return the question whether launches that are under way are given up."""
-    body = [Text("Being launched, and not running yet:", STYLES.muted), Text()]
-    body += [
-        Text(plain(name), f"bold {STYLES.text}", no_wrap=True, overflow="ellipsis") for name in names[:MOST_LISTED]
-    ]
-    body += [*_more(len(names)), Text(), Text("Quitting now cancels the launch.", STYLES.muted), Text()]
+    body = [Text("Being launched, and not running yet:", "$style-muted"), Text()]
+    body += [Text(plain(name), "bold $style-text", no_wrap=True, overflow="ellipsis") for name in names[:MOST_LISTED]]
+    body += [*_more(len(names)), Text(), Text("Quitting now cancels the launch.", "$style-muted"), Text()]
     return AskDialog("Quit?", body, {"": "Wait", "y": "Cancel it and quit"})
 
 
@@ -129,10 +127,10 @@ def results_dialog(app: App[Any], results: Sequence[tuple[str, str]]) -> AskDial
     glyphs = glyphs_of(app)
     lines: list[Text] = []
     for name, failure in sorted(results, key=lambda result: not result[1]):
-        line = Text(f"{glyphs.bad if failure else glyphs.ok} ", STYLES.failed if failure else STYLES.running)
+        line = Text(f"{glyphs.bad if failure else glyphs.ok} ", "$style-failed" if failure else "$style-running")
         line.append_text(name_text(name, TEXT_WIDTH - 2, glyphs))
         why = wrap(plain(failure), TEXT_WIDTH - 4)[:MOST_WHY]
-        lines += [line, *(Text(f"    {part}", STYLES.muted) for part in why)]
+        lines += [line, *(Text(f"    {part}", "$style-muted") for part in why)]
     failed = sum(bool(failure) for _, failure in results)
     title = f"{failed:,} of {count(len(results), 'job')} failed"
     return AskDialog(title, [], {"": "Close"}, details=[*lines, Text()])
@@ -141,11 +139,11 @@ def results_dialog(app: App[Any], results: Sequence[tuple[str, str]]) -> AskDial
 def _body(app: App[Any], rows: Sequence[JobRow], *facts: str, command: str = "", last: str = "") -> list[Text]:
     """Return the jobs, their facts, what happens, and the command for one job."""
     lines = [*(_one(app, rows[0]) if len(rows) == 1 else _several(app, rows)), Text()]
-    lines += [Text(fact, STYLES.muted) for fact in facts]
+    lines += [Text(fact, "$style-muted") for fact in facts]
     if len(rows) == 1 and command:
         words = f"$ {shlex.join(['torchx-tui', command, plain(rows[0].handle)])}"
-        lines.append(Text(cut(words, TEXT_WIDTH, glyphs_of(app).cut), STYLES.faint))
-    return [*lines, *([Text(last, STYLES.muted)] if last else []), Text()]
+        lines.append(Text(cut(words, TEXT_WIDTH, glyphs_of(app).cut), "$style-faint"))
+    return [*lines, *([Text(last, "$style-muted")] if last else []), Text()]
 
 
 def _one(app: App[Any], row: JobRow) -> list[Text]:
@@ -155,10 +153,10 @@ def _one(app: App[Any], row: JobRow) -> list[Text]:
     is_counted = not row.history and row.state is not AppState.UNKNOWN
     facts = {
         "state": state_times_text(row, glyphs, now_of(app)),
-        "where": Text(backend_word(row.scheduler, long=True), STYLES.text),
-        "replicas": Text(counts if is_counted else f"{row.wanted}", STYLES.text),
+        "where": Text(backend_word(row.scheduler, long=True), "$style-text"),
+        "replicas": Text(counts if is_counted else f"{row.wanted}", "$style-text"),
     }
-    lines = [Text.assemble((f"{label:<11}", STYLES.faint), value) for label, value in facts.items()]
+    lines = [Text.assemble((f"{label:<11}", "$style-faint"), value) for label, value in facts.items()]
     return [name_text(row.name, TEXT_WIDTH, glyphs, bold=True), Text(), *lines]
 
 
@@ -172,9 +170,11 @@ def _several(app: App[Any], rows: Sequence[JobRow]) -> list[Text]:
         line.append_text(name_text(name, TEXT_WIDTH - 14, glyphs))
         room = TEXT_WIDTH - line.cell_len - 1
         # Jobs of a sweep differ by their arguments.
-        lines.append(line.append(f" {cut(row.fit_varied(room), room, glyphs.cut)}" if row.varied else "", STYLES.muted))
+        lines.append(
+            line.append(f" {cut(row.fit_varied(room), room, glyphs.cut)}" if row.varied else "", "$style-muted")
+        )
     return lines + _more(len(rows))
 
 
 def _more(number: int) -> list[Text]:
-    return [Text(f"and {number - MOST_LISTED} more", STYLES.faint)] if number > MOST_LISTED else []
+    return [Text(f"and {number - MOST_LISTED} more", "$style-faint")] if number > MOST_LISTED else []

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textual.app import ComposeResult
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -23,7 +22,7 @@ from ..stacks.cells import finding_text
 from ..ui import glyphs
 from ..ui.drawing import guard_render
 from ..ui.job_cells import progress_bar
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of, now_of
 
@@ -47,19 +46,12 @@ class DoingPane(Pane):
     """The main metric of a job as a chart, other values in a row, and above them what is not well."""
 
     def __init__(self) -> None:
-        super().__init__("Progress", id="doing-pane")
         self.chart = DoingChart()
         self._notes = Static(id="doing-notes", markup=False)
         self._stacks = Static(id="doing-stacks", markup=False)
         self._values = Static(id="doing-values", markup=False)
         self._activity = Activity()
-
-    def compose_body(self) -> ComposeResult:
-        """Yield the notes, what the stacks say, the chart and the values."""
-        yield self._notes
-        yield self._stacks
-        yield self.chart
-        yield self._values
+        super().__init__("Progress", self._notes, self._stacks, self.chart, self._values, id="doing-pane")
 
     def show(self, activity: Activity, taken: StacksTaken | None = None) -> None:
         """Show what a job is doing, and of a stalled one where its ranks stand."""
@@ -73,17 +65,17 @@ class DoingPane(Pane):
         self.rule.info = info
         right = Text()
         if main is not None:
-            right.append(plain(main.printed), STYLES.text if math.isfinite(main.last) else STYLES.pending)
+            right.append(plain(main.printed), "$style-text" if math.isfinite(main.last) else "$style-pending")
             label = Options().smoothing.of(main).label
-            right.append(f" {label}" if label else "", STYLES.faint)
+            right.append(f" {label}" if label else "", "$style-faint")
         self.rule.right = right
         notes = [*(observation.sentence for observation in activity.observations), *activity.failures[:1]]
-        self._notes.update(Text("\n").join(Text(f"! {_capital(plain(note))}", STYLES.pending) for note in notes))
+        self._notes.update(Text("\n").join(Text(f"! {_capital(plain(note))}", "$style-pending") for note in notes))
         self._notes.display = bool(notes)
         self._stacks.display = taken is not None
         if taken is not None:
-            head = Text("\n").append("Stacks", f"bold {STYLES.text}")
-            head.append(f"   {clock(taken.at, now_of(self.app))}, {plain(taken.how)}\n", STYLES.muted)
+            head = Text("\n").append("Stacks", "bold $style-text")
+            head.append(f"   {clock(taken.at, now_of(self.app))}, {plain(taken.how)}\n", "$style-muted")
             self._stacks.update(head.append_text(finding_text(taken.found)))
         series = [main] if main else []
         log = main is not None and wants_log(main)
@@ -100,10 +92,10 @@ class DoingPane(Pane):
         with_sparks = glyphs_of(self.app) is not glyphs.ASCII and self.size.width >= 60
         row = Text()
         for series in _ordered(others):
-            cell = Text(f" {plain(series.name)} ", STYLES.muted)
-            cell.append(plain(series.printed), STYLES.text)
+            cell = Text(f" {plain(series.name)} ", "$style-muted")
+            cell.append(plain(series.printed), "$style-text")
             if with_sparks:
-                cell.append(f" {sparkline(series, _SPARK_WIDTH)}", STYLES.spark)
+                cell.append(f" {sparkline(series, _SPARK_WIDTH)}", "$style-spark")
             if row.cell_len + cell.cell_len + 2 > self.size.width:
                 break
             row.append("  " if row else "").append_text(cell)
@@ -151,12 +143,12 @@ class ProgressRow(Widget):
     def __init__(self) -> None:
         super().__init__(id="job-progress")
         self._fraction = 0.0
-        self._style = STYLES.running
+        self._style = "$style-running"
 
     def show(self, fraction: float | None, *, is_stalled: bool) -> None:
         """Show a part from 0 to 1; hide the bar where the end is not known."""
         self.display = fraction is not None
-        style = STYLES.pending if is_stalled else STYLES.running
+        style = "$style-pending" if is_stalled else "$style-running"
         if fraction is not None and (fraction, style) != (self._fraction, self._style):
             self._fraction, self._style = fraction, style
             self.refresh()

@@ -16,7 +16,7 @@ from ..format import cut
 from ..ui.dialog import TEXT_WIDTH
 from ..ui.job_cells import name_text
 from ..ui.list_dialog import ListDialog
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.theme import glyphs_of
 from .bulk import job_names
 
@@ -100,8 +100,8 @@ class ActionsDialog(ListDialog[tuple[JobAction, str]]):
         """Return the actions."""
         width, mark = TEXT_WIDTH - _NAME_WIDTH - 2, glyphs_of(self.app).cut
         return [
-            Text(f"{plain(action.name):<{_NAME_WIDTH}}", STYLES.text).append(
-                cut(self._share(action) + plain(action.what), width, mark), STYLES.muted
+            Text(f"{plain(action.name):<{_NAME_WIDTH}}", "$style-text").append(
+                cut(self._share(action) + plain(action.what), width, mark), "$style-muted"
             )
             for action in self.actions
         ]
@@ -118,14 +118,13 @@ class ActionsDialog(ListDialog[tuple[JobAction, str]]):
             self.dismiss((action, ""))
             return
         self.show_rows(row)
-        self._value.update(Text(f"\n{action.name}: {action.value}", STYLES.muted))
+        self._value.update(Text(f"\n{action.name}: {action.value}", "$style-muted"))
         self._value.display = self._input.display = True
         self._input.placeholder = action.value
         self.set_focus(self._input)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Take the value; an empty one is none."""
-        event.stop()
         if event.value.strip():
             self.dismiss((self.chosen, event.value.strip()))
 

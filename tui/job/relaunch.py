@@ -16,7 +16,7 @@ from ..format import count
 from ..rows import JobRow
 from ..ui.dialog import TEXT_WIDTH, AskDialog
 from ..ui.job_cells import name_text
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.theme import glyphs_of
 from .bulk import act_on_jobs, job_names
 
@@ -30,74 +30,61 @@ if TYPE_CHECKING:
 _NOT_KNOWN = "unknown"
 
 
-class Relaunch:
-    """Launches jobs again.
+def relaunch(app: Dashboard, rows: Sequence[JobRow]) -> None:
+    """Launch one unchanged job again at once, else ask; refuse jobs that are already being launched again."""
+    handles = {row.handle for row in rows}
+    if handles & app.relaunching:
+        app.status.say(f"{job_names(rows)}: already being launched again")
+        return
+    app.relaunching |= handles
+    app.run_worker(_relaunch(app, rows, handles), group="actions")
 
-    Args:
-        app: the app.
-        rows: the jobs.
-    """
 
-    def __init__(self, app: Dashboard, rows: Sequence[JobRow]) -> None:
-        self._app = app
-        self.rows = list(rows)
+async def _relaunch(app: Dashboard, rows: Sequence[JobRow], handles: set[str]) -> None:
+    try:
+        changes, known = await asyncio.to_thread(_find_changes, app, rows)
+        is_one = len(handles) == 1
+        answer = "y"
+        if changes or not is_one:
+            answer = await app.push_screen_wait(relaunch_dialog(app, rows, changes))
+        if answer == "y":
+            after = "again, as it was" if known and not changes and is_one else "again"
+            progress = app.launches.begin(job_names(rows))
+            act = partial(app.runner.relaunch, progress=progress)
+            app.post_message(await asyncio.to_thread(act_on_jobs, rows, act, "Launched", after, progress=progress))
+    finally:
+        app.relaunching -= handles
+    if answer == "e":
+        open_edit(app, rows[0])
+    elif not answer:
+        app.status.say("Nothing launched")
 
-    def start(self) -> None:
-        """Launch one unchanged job at once, else ask; refuse jobs that are already being launched again."""
-        handles = {row.handle for row in self.rows}
-        if handles & self._app.relaunching:
-            self._app.status.say(f"{job_names(self.rows)}: already being launched again")
-            return
-        self._app.relaunching |= handles
-        self._app.run_worker(self._run(handles), group="actions", exit_on_error=False)
 
-    async def _run(self, handles: set[str]) -> None:
+def _find_changes(app: Dashboard, rows: Sequence[JobRow]) -> tuple[dict[str, list[Changed]], bool]:
+    """Return the differences from each launch by handle, and whether all launches were recorded in full."""
+    from ...backends.history.provenance import Changed, GitStates
+    from ...settings.launch_defaults import config_now
+
+    runner, now = app.runner, GitStates()
+    found: dict[str, list[Changed]] = {}
+    known = True
+    for row in rows:
+        record = runner.journal.find(row.handle)
+        known = known and record is not None and bool(record.world)
         try:
-            changes, known = await asyncio.to_thread(self._changes)
-            is_one = len(handles) == 1
-            answer = "y"
-            if changes or not is_one:
-                answer = await self._app.push_screen_wait(relaunch_dialog(self._app, self.rows, changes))
-            if answer == "y":
-                await self._launch("again, as it was" if known and not changes and is_one else "again")
-        finally:
-            self._app.relaunching -= handles
-        if answer == "e":
-            open_edit(self._app, self.rows[0])
-        elif not answer:
-            self._app.status.say("Nothing launched")
-
-    def _changes(self) -> tuple[dict[str, list[Changed]], bool]:
-        """Return the differences from each launch by handle, and whether all launches were recorded in full."""
-        from ...backends.history.provenance import Changed, GitStates
-        from ...settings.launch_defaults import config_now
-
-        runner, now = self._app.runner, GitStates()
-        found: dict[str, list[Changed]] = {}
-        known = True
-        for row in self.rows:
-            record = runner.journal.find(row.handle)
-            known = known and record is not None and bool(record.world)
-            try:
-                if record is None:
-                    described = runner.job(row.handle).describe()
-                    taken = described.not_known if described is not None else {}
-                    changed = [Changed(what, _NOT_KNOWN, text) for what, text in taken.items()]
-                else:
-                    config = config_now(self._app.settings, self._app.profile, record, runner)
-                    changed = runner.changed_since(record, config, now)
-            except Exception:  # what is wrong with the scheduler is said by the launch itself
-                known = False
-                continue
-            if changed:
-                found[row.handle] = changed
-        return found, known
-
-    async def _launch(self, after: str) -> None:
-        app = self._app
-        progress = app.launches.begin(job_names(self.rows))
-        act = partial(app.runner.relaunch, progress=progress)
-        app.post_message(await asyncio.to_thread(act_on_jobs, self.rows, act, "Launched", after, progress=progress))
+            if record is None:
+                described = runner.job(row.handle).describe()
+                taken = described.not_known if described is not None else {}
+                changed = [Changed(what, _NOT_KNOWN, text) for what, text in taken.items()]
+            else:
+                config = config_now(app.settings, app.profile, record, runner)
+                changed = runner.changed_since(record, config, now)
+        except Exception:  # what is wrong with the scheduler is said by the launch itself
+            known = False
+            continue
+        if changed:
+            found[row.handle] = changed
+    return found, known
 
 
 def summed_up(changes: Mapping[str, Sequence[Changed]]) -> list[tuple[Changed, int]]:
@@ -142,7 +129,7 @@ def open_edit(
             dashboard.status.say(words, failed=True)
         dashboard.push_screen(LaunchScreen(record, job, changes=changes))
 
-    dashboard.run_worker(edit(), group="actions", exit_on_error=False)
+    dashboard.run_worker(edit(), group="actions")
 
 
 def _wrapped(sign: str, text: str, style: str) -> list[Text]:
@@ -162,19 +149,19 @@ def relaunch_dialog(app: App[Any], rows: Sequence[JobRow], changes: Mapping[str,
     is_unknown = any(change.then == _NOT_KNOWN for each in changes.values() for change in each)
     details: list[Text] = []
     for change, jobs in summed_up(changes):
-        what = [Text(line, STYLES.text) for line in wrap(plain(change.what), TEXT_WIDTH - 12) or [""]]
+        what = [Text(line, "$style-text") for line in wrap(plain(change.what), TEXT_WIDTH - 12) or [""]]
         if len(rows) > 1:
-            what[-1].append(f"   {count(jobs, 'job')}", STYLES.faint)
-        details += [*what, *_wrapped("-", change.then, STYLES.removed), *_wrapped("+", change.now, STYLES.added)]
+            what[-1].append(f"   {count(jobs, 'job')}", "$style-faint")
+        details += [*what, *_wrapped("-", change.then, "$style-removed"), *_wrapped("+", change.now, "$style-added")]
     details.append(Text())
     note = "Everything else is unchanged.\n" if changes and not is_unknown else ""
     buttons = {"": "Do not launch", "y": "Launch again", "e": "Edit"}
     if len(rows) == 1:
         words = "Some values of its launch are unknown:" if is_unknown else "Changed since its launch:"
-        body = [name_text(rows[0].name, TEXT_WIDTH, glyphs_of(app), bold=True), Text(), Text(words, STYLES.muted)]
+        body = [name_text(rows[0].name, TEXT_WIDTH, glyphs_of(app), bold=True), Text(), Text(words, "$style-muted")]
         return AskDialog("Launch it again?", body, buttons, details=details, note=note)
     jobs_text = count(len(rows), "job")
     words = f"{len(changes):,} of them have changes since their launch:" if changes else "Nothing has changed."
     buttons = {"": "Do not launch", "y": f"Launch {jobs_text} again"}
-    body = [Text(words, STYLES.muted)]
+    body = [Text(words, "$style-muted")]
     return AskDialog(f"Launch {jobs_text} again?", body, buttons, len(rows), details=details, note=note)

@@ -15,7 +15,7 @@ from ...specs.status import ReplicaStatus
 from ..format import clock, duration
 from ..launch.commands import ssh_command
 from ..ui.job_cells import state_text
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.theme import glyphs_of, now_of
 
 if TYPE_CHECKING:
@@ -55,13 +55,13 @@ _GIB = 1 << 30
 
 def replica_lines(replica: ReplicaStatus, widget: Widget) -> tuple[Text, ...]:
     """Return what is known of one replica."""
-    head = Text(f"{plain(replica.role)}/{replica.id}", f"bold {STYLES.text}")
+    head = Text(f"{plain(replica.role)}/{replica.id}", "bold $style-text")
     head.append("  ")
     head.append_text(state_text(replica.state, glyphs_of(widget.app)))
     if replica.signal:
-        head.append(f"  {replica.signal}", STYLES.text)
+        head.append(f"  {replica.signal}", "$style-text")
     elif replica.exit_code is not None:
-        head.append(f"  exit {replica.exit_code}", STYLES.text)
+        head.append(f"  exit {replica.exit_code}", "$style-text")
     lines = [head]
     facts = []
     if replica.started_at is not None and replica.finished_at is not None:
@@ -76,14 +76,14 @@ def replica_lines(replica: ReplicaStatus, widget: Widget) -> tuple[Text, ...]:
         facts.append(plain(replica.hostaddr))
     if replica.hostname != replica.node:
         facts.append(plain(replica.hostname))
-    lines.append(Text(", ".join(facts), STYLES.muted))
+    lines.append(Text(", ".join(facts), "$style-muted"))
     for label, at in (("started", replica.started_at), ("ended", replica.finished_at)):
         if at is not None:
-            line = Text(f"{label:<9}", STYLES.faint)
-            line.append(clock(at, now_of(widget.app)), STYLES.muted)
+            line = Text(f"{label:<9}", "$style-faint")
+            line.append(clock(at, now_of(widget.app)), "$style-muted")
             lines.append(line)
     if replica.reason and replica.reason != f"exit {replica.exit_code}":
-        lines.append(Text(plain(replica.reason), STYLES.muted))
+        lines.append(Text(plain(replica.reason), "$style-muted"))
     return tuple(lines)
 
 
@@ -108,10 +108,10 @@ def usage_lines(samples: Sequence[ReplicaUsage], width: int, *, ascii_only: bool
     for name, values, total, unit in courses:
         if not values or total == 0:
             continue
-        line = Text(f"{name:<5}", STYLES.faint)
+        line = Text(f"{name:<5}", "$style-faint")
         course = spark_words(values) if ascii_only else sparkline(values, total or 0.0, width)
-        line.append(course.ljust(width), STYLES.faint if ascii_only else STYLES.spark)
-        line.append(f"  {figure(values[-1])}{f' of {figure(total)}' if total else ''} {unit}", STYLES.muted)
+        line.append(course.ljust(width), "$style-faint" if ascii_only else "$style-spark")
+        line.append(f"  {figure(values[-1])}{f' of {figure(total)}' if total else ''} {unit}", "$style-muted")
         lines.append(line)
     return lines
 
@@ -125,14 +125,14 @@ def port_lines(ports: Sequence[PublishedPort]) -> list[Text]:
     """Return two lines for each port: its number on the engine's loopback address, and the command that reaches it."""
     lines = []
     for port in ports:
-        line = Text(f"{'port':<9}", STYLES.faint)
-        line.append(f"{port.host_port}", STYLES.text)
+        line = Text(f"{'port':<9}", "$style-faint")
+        line.append(f"{port.host_port}", "$style-text")
         if port.command:
-            line.append(f" for {port.container_port} of {plain(port.host) or 'the pod'}", STYLES.muted)
+            line.append(f" for {port.container_port} of {plain(port.host) or 'the pod'}", "$style-muted")
         else:
-            line.append(f"{f' on {plain(port.host)}' if port.host else ''} for {port.container_port}", STYLES.muted)
-        line.append(f"  {plain(port.name)}", STYLES.faint)
-        lines += [line, Text(f"$ {plain(reach_line(port))}", STYLES.faint)]
+            line.append(f"{f' on {plain(port.host)}' if port.host else ''} for {port.container_port}", "$style-muted")
+        line.append(f"  {plain(port.name)}", "$style-faint")
+        lines += [line, Text(f"$ {plain(reach_line(port))}", "$style-faint")]
     return lines
 
 

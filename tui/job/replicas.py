@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual import events
-from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.message import Message
 from textual.reactive import reactive
@@ -20,7 +19,7 @@ from ...specs.status import ReplicaState, ReplicaStatus
 from ..ui.drawing import guard_render, guard_render_line
 from ..ui.glyphs import ASCII
 from ..ui.job_cells import first_failed, state_style
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.pane import Pane
 from ..ui.replica_numbers import DIGITS, TypedNumber, replica_numbers
 from ..ui.theme import glyphs_of
@@ -56,8 +55,8 @@ class ReplicaGrid(Widget, can_focus=True):
     slow: reactive[str] = reactive("")
     """Which replica is slower than the others, such as ``trainer/7``."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__(id="replica-grid")
         self._typed = TypedNumber()
 
     @dataclass
@@ -86,14 +85,14 @@ class ReplicaGrid(Widget, can_focus=True):
         line = Text()
         for place in range((top + y) * per_row, min((top + y + 1) * per_row, len(self.replicas))):
             replica = self.replicas[place]
-            style = STYLES.muted if replica.state is not ReplicaState.FAILED else STYLES.failed
+            style = "$style-muted" if replica.state is not ReplicaState.FAILED else "$style-failed"
             cell = Text(f"{numbers[place]:>2} ", style)
             if f"{replica.role}/{replica.id}" == self.slow:
-                cell.append("!", STYLES.pending)
+                cell.append("!", "$style-pending")
             else:
                 cell.append(glyphs.state(replica.state), state_style(replica.state))
             if place == self.chosen:
-                cell.stylize(STYLES.cursor if self.has_focus else STYLES.cursor_unfocused)
+                cell.stylize("$style-cursor" if self.has_focus else "$style-cursor-unfocused")
             line.append_text(cell)
             line.append(" " * max(1, CELL_WIDTH - cell.cell_len))
         return line.strip(self.content_size.width, self.rich_style)
@@ -145,18 +144,13 @@ class ReplicasPane(Pane):
     """The grid of replicas over the facts of the chosen one."""
 
     def __init__(self) -> None:
-        super().__init__("Replicas", id="replicas-pane")
-        self.grid = ReplicaGrid(id="replica-grid")
+        self.grid = ReplicaGrid()
         self.facts = FactLines()
+        super().__init__("Replicas", self.grid, self.facts, id="replicas-pane")
         self._picked = False
         self._slow: Observation | None = None
         self._ports: list[PublishedPort] = []
         self._usages: dict[tuple[str, int], deque[ReplicaUsage]] = {}
-
-    def compose_body(self) -> ComposeResult:
-        """Yield the grid and the facts."""
-        yield self.grid
-        yield self.facts
 
     def show(self, described: DescribeAppResponse) -> None:
         """Show the replicas; the first that failed is chosen until a person chooses."""
@@ -174,7 +168,7 @@ class ReplicasPane(Pane):
         """Mark the replica that is slower than the others."""
         self._slow = slow
         self.grid.slow = slow.replica if slow else ""
-        self.rule.right = Text().append("1 slow" if slow else "", STYLES.pending)
+        self.rule.right = Text().append("1 slow" if slow else "", "$style-pending")
         self._show_facts()
 
     def add_usage(self, usages: Sequence[ReplicaUsage]) -> None:
@@ -183,7 +177,7 @@ class ReplicasPane(Pane):
             self._usages.setdefault((usage.role, usage.replica), deque(maxlen=_MOST_SAMPLES)).append(usage)
         self._show_facts()
 
-    def on_replica_grid_chosen(self, _message: ReplicaGrid.Chosen) -> None:
+    def on_replica_grid_chosen(self) -> None:
         """Show the facts of the chosen replica."""
         self._picked = True
         self._show_facts()
@@ -213,7 +207,7 @@ class ReplicasPane(Pane):
             lines = (*replica_lines(replica, self), *port_lines(self._chosen_ports()))
             if self._slow is not None and self._slow.replica == f"{replica.role}/{replica.id}":
                 who, _, evidence = plain(self._slow.sentence).partition(", ")
-                lines = (*lines, Text(f"! {who}", STYLES.pending), Text(evidence, STYLES.muted))
+                lines = (*lines, Text(f"! {who}", "$style-pending"), Text(evidence, "$style-muted"))
             samples = self._usages.get((replica.role, replica.id))
             if samples:
                 width = max(8, self.facts.size.width - _USAGE_WORDS)

@@ -22,7 +22,7 @@ from ..logs.area import LogsArea
 from ..rows import JobRow, backend_word
 from ..ui.bars import Hint, StatusLine
 from ..ui.job_cells import name_text, state_text
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.pane import Divider
 from ..ui.text_pane import TextPane
 from ..ui.title_rule import TitleRule, tabs_text
@@ -258,22 +258,22 @@ class JobScreen(JobActions):
             or self.row.why
         )
         if reason:
-            left.append(f"   {plain(reason.splitlines()[0])}", f"bold {STYLES.text}")
+            left.append(f"   {plain(reason.splitlines()[0])}", "bold $style-text")
         elif self.row.is_final and self.row.duration_seconds is not None:
-            left.append(f"   in {duration(self.row.duration_seconds)}", STYLES.muted)
+            left.append(f"   in {duration(self.row.duration_seconds)}", "$style-muted")
         else:
             seconds = self.row.age_seconds(self.clock())
-            left.append(f"   {age(seconds)}" if seconds is not None else "", STYLES.muted)
+            left.append(f"   {age(seconds)}" if seconds is not None else "", "$style-muted")
         if self._is_doing:
             self._append_doing(left)
         if self.row.limit_at is not None:
             remaining = duration(max(0.0, self.row.limit_at - self.clock()))
-            left.append(f"   time limit in {remaining}", STYLES.muted)
+            left.append(f"   time limit in {remaining}", "$style-muted")
         where = Text()
         if not self._is_doing:
-            where.append(self.row.component, STYLES.muted)
-            where.append(f" {cut(self.row.arguments, 40, glyphs.cut)}" if self.row.arguments else "", STYLES.faint)
-        where.append(f"   {backend_word(self.row.scheduler, long=True)}", STYLES.faint)
+            where.append(self.row.component, "$style-muted")
+            where.append(f" {cut(self.row.arguments, 40, glyphs.cut)}" if self.row.arguments else "", "$style-faint")
+        where.append(f"   {backend_word(self.row.scheduler, long=True)}", "$style-faint")
         self.state_line.left, self.state_line.right = left, where
 
     def _append_doing(self, left: Text) -> None:
@@ -282,10 +282,10 @@ class JobScreen(JobActions):
         pause = activity.observed(Kind.QUIET, Kind.STALLED)
         words = activity.words
         if pause is not None:
-            left.append(f"   {pause.sentence.partition(';')[0]}", f"bold {STYLES.pending}")
+            left.append(f"   {pause.sentence.partition(';')[0]}", "bold $style-pending")
             # The pace before the pause tells nothing of what is left.
             words = words[:1]
-        left.append("".join(f"   {phrase}" for phrase in words), STYLES.text)
+        left.append("".join(f"   {phrase}" for phrase in words), "$style-text")
 
     # Tabs
 
@@ -310,7 +310,7 @@ class JobScreen(JobActions):
         names = list(TABS)
         self.action_tab(names[(names.index(self._tab) + step) % len(names)])
 
-    @work(group="native", exclusive=True, exit_on_error=False)
+    @work(group="native", exclusive=True)
     async def _load_native(self) -> None:
         job = self.dashboard.runner.job(self.row.handle)
         try:
@@ -327,11 +327,11 @@ class JobScreen(JobActions):
 
     def counts(self) -> Text:
         """Return the handle."""
-        return Text(plain(self.row.handle), STYLES.faint)
+        return Text(plain(self.row.handle), "$style-faint")
 
     def summary(self) -> Text:
         """Return where the figures of what it does come from."""
-        return Text(sources(self.activity) if self._is_doing else "", STYLES.faint)
+        return Text(sources(self.activity) if self._is_doing else "", "$style-faint")
 
     def hints(self) -> list[Hint]:
         """Return the keys that act on this job."""
@@ -355,7 +355,6 @@ class JobScreen(JobActions):
             Hint("job.next_tab job.previous_tab", "Tabs"),
             Hint("job.zoom", "Zoom"),
             Hint("job.back", "Back"),
-            Hint("app.keys", "Keys"),
         ]
 
     def action_copy_reason(self) -> None:
@@ -393,7 +392,6 @@ class JobScreen(JobActions):
                 open_shell(self.dashboard, self.row.handle, replica.role, replica.id),
                 group="shell",
                 exclusive=True,
-                exit_on_error=False,
             )
 
     def action_zoom(self) -> None:

@@ -18,7 +18,7 @@ from ..launch.partitions import start_words
 from ..ui.dialog import TEXT_WIDTH
 from ..ui.job_cells import name_text
 from ..ui.list_dialog import ListDialog
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.theme import glyphs_of, now_of
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class SoonerDialog(ListDialog[dict[str, str]]):
         self.show_rows(0)
         self._ask()
 
-    @work(exclusive=True, exit_on_error=False)
+    @work(exclusive=True)
     async def _ask(self) -> None:
         job = self._dashboard.runner.job(self._row.handle)
 
@@ -84,9 +84,9 @@ class SoonerDialog(ListDialog[dict[str, str]]):
         """Draw the job and the requests anew."""
         text = name_text(self._row.name, TEXT_WIDTH, glyphs_of(self.app), bold=True).append("\n")
         if self._error:
-            text.append(f"\n{plain(self._error)}", STYLES.removed)
+            text.append(f"\n{plain(self._error)}", "$style-removed")
         elif self.alternatives is None:
-            text.append("\nWaiting for the backend's estimates", STYLES.faint)
+            text.append("\nWaiting for the backend's estimates", "$style-faint")
         self._words.update(text)
         super().show_rows(cursor)
 
@@ -105,6 +105,6 @@ class SoonerDialog(ListDialog[dict[str, str]]):
             if alternative.start is not None
             else alternative.fault or "not known"
         )
-        line = Text(f"{cut(plain(start), _START_WIDTH, '~'):<{_START_WIDTH}} ", STYLES.text)
+        line = Text(f"{cut(plain(start), _START_WIDTH, '~'):<{_START_WIDTH}} ", "$style-text")
         width = TEXT_WIDTH - _START_WIDTH - 2
-        return line.append(cut(changed or "as it is", width, "~"), f"bold {STYLES.text}" if changed else STYLES.faint)
+        return line.append(cut(changed or "as it is", width, "~"), "bold $style-text" if changed else "$style-faint")

@@ -12,7 +12,7 @@ from ...specs.status import is_terminal
 from ..format import clock, duration, state_word
 from ..ui.drawing import guard_render
 from ..ui.job_cells import state_style
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.theme import glyphs_of, now_of
 
 if TYPE_CHECKING:
@@ -49,17 +49,17 @@ def timeline_text(changes: Sequence[StateChange], width: int, glyphs: Glyphs, no
         style = state_style(change.state)
         line.append(glyphs.state(change.state), style)
         words.append(state_word(change.state), style)
-        times.append(clock(change.at, now), STYLES.faint)
+        times.append(clock(change.at, now), "$style-faint")
         if number < gaps:
             took = f" {duration(shown[number + 1].at - change.at)} "
             rule = max(0, step - 1 - len(took))
-            line.append(glyphs.rule * (rule // 2), STYLES.line)
-            line.append(took, STYLES.muted)
-            line.append(glyphs.rule * (rule - rule // 2), STYLES.line)
+            line.append(glyphs.rule * (rule // 2), "$style-line")
+            line.append(took, "$style-muted")
+            line.append(glyphs.rule * (rule - rule // 2), "$style-line")
             for row in (words, times):
                 row.append(" " * max(1, step * (number + 1) - row.cell_len))
     if running_on:
-        line.append(f" {glyphs.rule * 3}", STYLES.line)
+        line.append(f" {glyphs.rule * 3}", "$style-line")
     return Text("\n").join([line, words, times])
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from ...backends.shared.secrets import mask_text
@@ -21,8 +19,9 @@ from ..cluster.screen import pool_of_job
 from ..format import cut, state_word
 from ..logs.rows import clock_text
 from ..ui.bars import key_text
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.pane import Pane
+from ..ui.text_pane import TextScroll
 from ..ui.theme import glyphs_of
 
 if TYPE_CHECKING:
@@ -50,33 +49,23 @@ _KEYS = {
 }  # fmt: skip
 
 
-class WhyScroll(VerticalScroll, can_focus=True):
+class WhyScroll(TextScroll):
     """The scrolled body of the pane."""
 
     HELP_TITLE = "Why"
-    BINDINGS = [
-        ("j,down", "scroll_down", "Down"),
-        ("k,up", "scroll_up", "Up"),
-        ("g,home", "scroll_home", "First line"),
-        ("G,end", "scroll_end", "Last line"),
-        Binding("y", "screen.copy_reason", "Copy the reason", id="why.copy"),
-    ]
+    BINDINGS = [Binding("y", "screen.copy_reason", "Copy the reason", id="why.copy")]
 
 
 class WhyPane(Pane):
     """The reason of a job's state."""
 
     def __init__(self) -> None:
-        super().__init__("Why", id="why-pane")
         self.reason = ""
         self._described: DescribeAppResponse | None = None
         self.explanation: Explanation | None = None
         self._content = Static(markup=False)
         self.body = WhyScroll(self._content, id="why-scroll")
-
-    def compose_body(self) -> ComposeResult:
-        """Yield the text."""
-        yield self.body
+        super().__init__("Why", self.body, id="why-pane")
 
     def show(self, described: DescribeAppResponse, explanation: Explanation | None = None) -> None:
         """Show the reason of a described job, and why it failed once that is known."""
@@ -117,7 +106,7 @@ class WhyPane(Pane):
                 text.append("\n")
         for name, value in described.metadata.items():
             shown = mask_text(name, plain(value))[:_MOST_OF_A_FACT]
-            text.append(f"\n{plain(name):<{_LABEL_WIDTH}} ", STYLES.faint).append(shown, STYLES.muted)
+            text.append(f"\n{plain(name):<{_LABEL_WIDTH}} ", "$style-faint").append(shown, "$style-muted")
         return text
 
 
@@ -125,11 +114,11 @@ def _why_text(described: DescribeAppResponse, glyphs: Glyphs) -> Text:
     """Return the reason: the sentence, notes, then the quoted error of the job."""
     text = Text(end="")
     sentence, evidence = plain(described.reason), described.reasons[1:]
-    text.append(sentence or _nothing_said(described.state), STYLES.text if sentence else STYLES.muted)
+    text.append(sentence or _nothing_said(described.state), "$style-text" if sentence else "$style-muted")
     for told in evidence:
-        text.append(f"\n  {plain(told)}", STYLES.muted)
+        text.append(f"\n  {plain(told)}", "$style-muted")
     for note in described.notes:
-        text.append(f"\n{plain(note)}", STYLES.muted)
+        text.append(f"\n{plain(note)}", "$style-muted")
     quote = error_quote(described.structured_error_msg)
     if quote:
         text.append("\n\n")
@@ -141,8 +130,8 @@ def _why_text(described: DescribeAppResponse, glyphs: Glyphs) -> Text:
 
 
 def _quote_line(text: Text, line: str, exception: bool, glyphs: Glyphs) -> None:
-    text.append(f"{glyphs.quote} ", STYLES.failed)
-    text.append(plain(line.expandtabs(4)), STYLES.failed if exception else STYLES.muted)
+    text.append(f"{glyphs.quote} ", "$style-failed")
+    text.append(plain(line.expandtabs(4)), "$style-failed" if exception else "$style-muted")
     text.append("\n")
 
 
@@ -157,29 +146,29 @@ def _failure_text(described: DescribeAppResponse, failure: Failure, glyphs: Glyp
                 text.append("\n")
                 _quote_line(text, line, False, glyphs)
                 text.rstrip()
-        return text.append("\nno known error was found; these are the last lines of stderr", STYLES.faint)
+        return text.append("\nno known error was found; these are the last lines of stderr", "$style-faint")
     if cause.text not in quote:
         text.append("\n")
         _quote_line(text, cause.text, True, glyphs)
     text.append("\n")
     if cause.time is not None:
-        text.append(f"{clock_text(cause.time, milliseconds=True)}   ", STYLES.faint)
-    text.append(_replica_name(described, cause), STYLES.muted)
+        text.append(f"{clock_text(cause.time, milliseconds=True)}   ", "$style-faint")
+    text.append(_replica_name(described, cause), "$style-muted")
     if not followers:
         which = "only" if failure.is_only else "last"
-        return text.append(f"   the {which} error in the logs", STYLES.faint)
-    text.append(f"   first of {len(followers) + 1} errors", STYLES.faint)
+        return text.append(f"   the {which} error in the logs", "$style-faint")
+    text.append(f"   first of {len(followers) + 1} errors", "$style-faint")
     if effects := sum(error.is_consequence for error in followers):
-        text.append(f", {effects} follow{'s' if effects == 1 else ''} from it", STYLES.faint)
+        text.append(f", {effects} follow{'s' if effects == 1 else ''} from it", "$style-faint")
     for error in followers[:_MOST_FOLLOWERS]:
         at = "" if error.time is None else f"{clock_text(error.time, milliseconds=True)}   "
         name = f"{_replica_name(described, error)}   "
         said = plain(error.text)
         if width is not None:
             said = cut(said, max(10, width - len(at) - len(name)), glyphs.cut)
-        text.append(f"\n{at}", STYLES.faint).append(name, STYLES.muted).append(said, STYLES.faint)
+        text.append(f"\n{at}", "$style-faint").append(name, "$style-muted").append(said, "$style-faint")
     if len(followers) > _MOST_FOLLOWERS:
-        text.append(f"\nand {len(followers) - _MOST_FOLLOWERS} more", STYLES.faint)
+        text.append(f"\nand {len(followers) - _MOST_FOLLOWERS} more", "$style-faint")
     return text
 
 
@@ -192,15 +181,15 @@ def _replica_name(described: DescribeAppResponse, error: LoggedError) -> str:
 
 def _end_text(found: Explanation, glyphs: Glyphs, width: int | None) -> Text:
     """Return the finding, the positions of all ranks, further findings, and the last calls of the rank that failed."""
-    text = Text(end="").append(f"{plain(found.sentence)}\n", f"bold {STYLES.text}")
+    text = Text(end="").append(f"{plain(found.sentence)}\n", "bold $style-text")
     if found.positions:
         text.append("\n").append_text(_positions_text(found.positions, glyphs, width))
-        text.append(f"{plain(found.evidence)}\n", STYLES.faint)
+        text.append(f"{plain(found.evidence)}\n", "$style-faint")
         text.append("\n" if found.details else "")
     for sentence in found.details:
-        text.append(f"{plain(sentence)}\n", STYLES.muted)
+        text.append(f"{plain(sentence)}\n", "$style-muted")
     if found.stack:
-        text.append(f"\n{plain(found.stack_title)}\n", STYLES.muted)
+        text.append(f"\n{plain(found.stack_title)}\n", "$style-muted")
         for frame in found.stack:
             _quote_line(text, f'File "{frame.file}", line {frame.line}, in {frame.function}', False, glyphs)
     return text.append("\n")
@@ -221,12 +210,12 @@ def _positions_text(positions: Sequence[RankPosition], glyphs: Glyphs, width: in
         excess = sum(widths) + _GAP * (len(widths) - 1) - (width or 10_000)
         widths[column] = max(min(widths[column], least), widths[column] - max(0, excess))
     text = Text(end="")
-    styles = [STYLES.faint, *(STYLES.failed if each.is_blocking else STYLES.text for each in positions)]
+    styles = ["$style-faint", *("$style-failed" if each.is_blocking else "$style-text" for each in positions)]
     for row, style in zip(rows, styles, strict=False):
         cells = [cut(cell, size, glyphs.cut).ljust(size) for cell, size in zip(row, widths, strict=True)]
         text.append((" " * _GAP).join(cells).rstrip() + "\n", style)
     if len(positions) > _MAX_POSITIONS:
-        text.append(f"and {len(positions) - _MAX_POSITIONS} more\n", STYLES.faint)
+        text.append(f"and {len(positions) - _MAX_POSITIONS} more\n", "$style-faint")
     return text
 
 

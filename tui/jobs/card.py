@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.reactive import reactive
 from textual.widget import Widget
@@ -16,7 +15,7 @@ from ..format import cut, state_word
 from ..rows import JobRow, backend_word
 from ..ui.drawing import guard_render
 from ..ui.job_cells import name_text, state_style, state_times_text
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
 
@@ -48,17 +47,13 @@ class JobCard(OnDashboard, Pane):
     """
 
     def __init__(self) -> None:
-        super().__init__()
         self.body = CardBody()
+        # A chart stands beside the facts where there is room.
+        super().__init__("", Horizontal(self.body))
         self._job_name = ""
         self._handle = ""
         self._described: JobDescribed | None = None
         self._is_following = False
-
-    def compose_body(self) -> ComposeResult:
-        """Yield the facts; the chart stands beside them."""
-        with Horizontal():
-            yield self.body
 
     def show(
         self, row: JobRow | None, described: DescribeAppResponse | None, now: float, found: Conclusion | None = None
@@ -102,7 +97,7 @@ class JobCard(OnDashboard, Pane):
         if activity is None or not self._is_following or handle != self._handle or not self.is_attached:
             return
         main, slow = activity.main, activity.observed(Kind.SLOW)
-        self.body.slow = _fact("straggler", Text(f"! {plain(slow.sentence)}", STYLES.pending)) if slow else Text()
+        self.body.slow = _fact("straggler", Text(f"! {plain(slow.sentence)}", "$style-pending")) if slow else Text()
         charted = main is not None and main.points >= _FEWEST_POINTS
         self.set_class(charted, "-charted")
         if main is not None and charted:
@@ -140,39 +135,39 @@ def card_lines(
 ) -> tuple[Text, ...]:
     """Return the lines of the card: the state line, a blank one, then the facts."""
     head = state_times_text(row, glyphs, now)
-    head.append(f"   {backend_word(row.scheduler, long=True)}", STYLES.muted)
+    head.append(f"   {backend_word(row.scheduler, long=True)}", "$style-muted")
     lines = [head, _found_line(found) if found else _why_line(row)]
     facts: list[tuple[str, Text]] = []
     if row.component:
-        component = Text(row.component, STYLES.text, end="")
-        component.append(f"  {row.arguments}", STYLES.muted)
+        component = Text(row.component, "$style-text", end="")
+        component.append(f"  {row.arguments}", "$style-muted")
         facts.append(("component", component))
     if row.group:
-        facts.append(("group", Text(row.group, STYLES.text)))
+        facts.append(("group", Text(row.group, "$style-text")))
     if described is not None:
         facts += _described_facts(described, glyphs)
     elif row.wanted:
-        facts.append(("replicas", Text(f"{row.running}/{row.wanted}", STYLES.text)))
+        facts.append(("replicas", Text(f"{row.running}/{row.wanted}", "$style-text")))
     for label, value in facts[:6]:
         lines.append(_fact(label, value))
     return tuple(lines)
 
 
 def _fact(label: str, value: Text) -> Text:
-    return Text(f"{label:<{LABEL_WIDTH}}", STYLES.faint, end="").append_text(value)
+    return Text(f"{label:<{LABEL_WIDTH}}", "$style-faint", end="").append_text(value)
 
 
 def _found_line(found: Conclusion) -> Text:
     from ...logs.text.sanitize import plain
 
-    return Text(f"! {plain(found.sentence)}", STYLES.pending)
+    return Text(f"! {plain(found.sentence)}", "$style-pending")
 
 
 def _why_line(row: JobRow) -> Text:
     # Of a job that goes on its notes count first, such as "unsupervised": the line is cut where it meets the edge.
     parts = (row.why, *row.notes) if row.is_final else (*row.notes, row.why)
     words = ", ".join(part for part in parts if part)
-    return Text(words, STYLES.muted)
+    return Text(words, "$style-muted")
 
 
 def _described_facts(described: DescribeAppResponse, glyphs: Glyphs) -> list[tuple[str, Text]]:
@@ -186,21 +181,21 @@ def _described_facts(described: DescribeAppResponse, glyphs: Glyphs) -> list[tup
         if len(replicas) > _IN_A_LINE:
             facts += _grid(replicas, glyphs)
             continue
-        line = Text(f"{plain(name)}  ", STYLES.text)
+        line = Text(f"{plain(name)}  ", "$style-text")
         for replica in replicas:
             line.append(glyphs.state(replica.state), state_style(replica.state))
         done = sum(r.state in (ReplicaState.RUNNING, ReplicaState.SUCCEEDED) for r in replicas)
-        line.append(f"  {done}/{wanted[name]}", STYLES.muted)
+        line.append(f"  {done}/{wanted[name]}", "$style-muted")
         facts.append(("replicas", line))
     if described.roles:
         role = described.roles[0]
         command = plain(" ".join([role.entrypoint, *role.args]).replace("\n", " "))
         if role.entrypoint != MISSING:
-            facts.append(("command", Text(cut(command, 200, glyphs.cut), STYLES.muted)))
+            facts.append(("command", Text(cut(command, 200, glyphs.cut), "$style-muted")))
         if role.resource.cpu > 0 or role.resource.gpu > 0:
-            facts.append(("each", Text(_resource_words(role.resource), STYLES.muted)))
+            facts.append(("each", Text(_resource_words(role.resource), "$style-muted")))
     if described.log_dir:
-        facts.append(("log dir", Text(plain(described.log_dir), STYLES.muted)))
+        facts.append(("log dir", Text(plain(described.log_dir), "$style-muted")))
     return facts
 
 
@@ -215,7 +210,7 @@ def _grid(replicas: Sequence[ReplicaStatus], glyphs: Glyphs) -> list[tuple[str, 
     start = max(0, min(first, len(rows) - _MOST_ROWS))
     counts = Counter(replica.state for replica in ordered)
     legend = [
-        Text.assemble((glyphs.state(state), state_style(state)), (f" {number:,} {_count_word(state)}", STYLES.muted))
+        Text.assemble((glyphs.state(state), state_style(state)), (f" {number:,} {_count_word(state)}", "$style-muted"))
         for state, number in sorted(counts.items(), key=lambda item: item[0] is not ReplicaState.FAILED)
     ]
     facts = []

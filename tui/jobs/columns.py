@@ -8,7 +8,7 @@ from textual.binding import Binding
 
 from ..ui.job_cells import COLUMNS_BY_KEY
 from ..ui.list_dialog import ListDialog
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 
 _WORDS_WIDTH = 12
 
@@ -47,9 +47,9 @@ class ColumnsDialog(ListDialog[tuple[str, ...]]):
         rows = []
         for key in self._keys:
             column, shown = COLUMNS_BY_KEY[key], key in self._shown
-            row = Text("[x] " if shown else "[ ] ", STYLES.text if shown else STYLES.faint)
-            row.append(column.label.ljust(_WORDS_WIDTH), STYLES.text if shown else STYLES.faint)
-            rows.append(row.append(column.words, STYLES.muted if shown else STYLES.faint))
+            row = Text("[x] " if shown else "[ ] ", "$style-text" if shown else "$style-faint")
+            row.append(column.label.ljust(_WORDS_WIDTH), "$style-text" if shown else "$style-faint")
+            rows.append(row.append(column.words, "$style-muted" if shown else "$style-faint"))
         return rows
 
     def choose(self, row: int) -> None:

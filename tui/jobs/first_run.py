@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from textual.app import ComposeResult
 from textual.reactive import reactive
 from textual.widget import Widget
 
 from ..rows import backend_word
 from ..ui.bars import key_of
 from ..ui.drawing import guard_render
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
 
@@ -31,36 +30,39 @@ class FirstRun(Pane):
     """The empty state of the Jobs screen."""
 
     def __init__(self) -> None:
-        super().__init__("Jobs")
+        self._block = LeftBlock()
+        super().__init__("Jobs", self._block)
         self.rule.info = Text("0")
         self.rule.active = True
-        self._block = LeftBlock()
-
-    def compose_body(self) -> ComposeResult:
-        """Yield the block."""
-        yield self._block
 
     def show(
         self, schedulers: Sequence[str], findings: Mapping[str, Sequence[Finding]], outages: Mapping[str, Outage]
     ) -> None:
         """Say what the backends found."""
         glyphs = glyphs_of(self.app)
-        lines = [Text("No jobs yet", f"bold {STYLES.text}"), Text()]
-        for name, what, more in _KEYS:
-            line = Text("  ", end="")
-            line.append(f"{key_of(self, name):<3} ", f"bold {STYLES.accent}")
-            line.append(f"{what:<22}", STYLES.text)
-            line.append(more, STYLES.faint)
-            lines.append(line)
+        lines = [Text("No jobs yet", "bold $style-text"), Text()]
+        lines += [
+            Text.assemble(
+                "  ",
+                (f"{key_of(self, name):<3} ", "bold $style-accent"),
+                (f"{what:<22}", "$style-text"),
+                (more, "$style-faint"),
+                end="",
+            )
+            for name, what, more in _KEYS
+        ]
         lines += [Text(), Text()]
         for name in schedulers:
             found = findings.get(name, ())
             bad = next((finding for finding in found if finding.level == "error"), None)
             reason = outages[name].reason if name in outages else bad.what if bad else ""
-            line = Text("  ", end="")
-            line.append(f"{glyphs.none if reason else glyphs.ok}   ", STYLES.faint if reason else STYLES.running)
-            line.append(f"{backend_word(name, long=True):<22}", STYLES.muted)
-            line.append(reason or "; ".join(finding.what for finding in found if finding.level == "ok"), STYLES.faint)
+            line = Text.assemble(
+                "  ",
+                (f"{glyphs.none if reason else glyphs.ok}   ", "$style-faint" if reason else "$style-running"),
+                (f"{backend_word(name, long=True):<22}", "$style-muted"),
+                (reason or "; ".join(finding.what for finding in found if finding.level == "ok"), "$style-faint"),
+                end="",
+            )
             lines.append(line)
         self._block.lines = tuple(lines)
 

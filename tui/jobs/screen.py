@@ -21,9 +21,10 @@ from ..format import clock, count
 from ..job.actions import JobActions
 from ..rows import JobRow, backend_word
 from ..ui.bars import Hint, key_of
+from ..ui.filtered_pane import FilteredPane
 from ..ui.garbage_collection import spare_living
 from ..ui.job_cells import COLUMNS_BY_KEY, state_style
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.pane import Divider
 from ..watch.make_rows import history_rows
 from ..watch.signals import NO_CHANGE, RowsChanged
@@ -31,7 +32,7 @@ from .card import JobCard
 from .chains import Chains
 from .filter import FilterError, JobView
 from .first_run import FirstRun
-from .table import JobTable, Sort, TablePane
+from .table import JobTable, Sort
 
 if TYPE_CHECKING:
     from ...backends.history.launch_record import LaunchRecord
@@ -71,7 +72,8 @@ class JobsScreen(JobActions):
 
     def __init__(self) -> None:
         super().__init__()
-        self.table_pane = TablePane(self._keep_filter)
+        placeholder = "state:failed age:<2h backend:local name !word"
+        self.table_pane = FilteredPane("Jobs", JobTable(), placeholder, id="table-pane", filter_id="filter")
         self.card = JobCard()
         self._logs: LogsArea | None = None
         self.first_run = FirstRun()
@@ -180,22 +182,22 @@ class JobsScreen(JobActions):
     def _placeholder(self, total: int) -> Text:
         jobs = self.dashboard.jobs
         if jobs.error:
-            return Text(f"The backends cannot be found: {jobs.error}", STYLES.failed)
+            return Text(f"The backends cannot be found: {jobs.error}", "$style-failed")
         if not jobs.is_known(self.view.backend):
             waiting = jobs.unanswered(self.view.backend)
             names = ", ".join(backend_word(name, long=True) for name in waiting) or "the backends"
-            return Text(f"Asking {names}", STYLES.faint)
+            return Text(f"Asking {names}", "$style-faint")
         if self.view.filter and total:
-            return Text(f"No job matches {self.view.filter}   {key_of(self, 'jobs.back')} clear", STYLES.muted)
+            return Text(f"No job matches {self.view.filter}   {key_of(self, 'jobs.back')} clear", "$style-muted")
         backend = self.view.backend or ""
         if (outage := jobs.outages.get(backend)) is not None:
             from ...logs.text.sanitize import plain
 
             what = "is not set up here" if backend in jobs.not_set_up else "does not answer"
-            text = Text(f"{backend_word(backend, long=True)} {what}", f"bold {STYLES.text}")
-            text.append(f"   {plain(outage.reason)}", STYLES.muted)
-            return text.append(f"   {key_of(self, 'jobs.refresh')} asks now", STYLES.faint)
-        return Text("No jobs here", STYLES.faint)
+            text = Text(f"{backend_word(backend, long=True)} {what}", "bold $style-text")
+            text.append(f"   {plain(outage.reason)}", "$style-muted")
+            return text.append(f"   {key_of(self, 'jobs.refresh')} asks now", "$style-faint")
+        return Text("No jobs here", "$style-faint")
 
     @property
     def _total(self) -> int:
@@ -215,7 +217,7 @@ class JobsScreen(JobActions):
         info += "".join(f", {word}" for word in self.view.words)
         left_out = self.table.left_out
         info += f"  no room for {', '.join(left_out)}" if left_out else ""
-        self.table_pane.rule.info = Text(info, STYLES.faint)
+        self.table_pane.rule.info = Text(info, "$style-faint")
 
     def _show_cursor_row(self, row: JobRow | None) -> None:
         if row is None or self.described is None or self.described.app_id != row.app_id:
@@ -276,7 +278,7 @@ class JobsScreen(JobActions):
         if self._logs is not None and self._logs.has_focus_within:
             self.table.hold_cursor()
 
-    def on_job_table_marks_changed(self, _message: JobTable.MarksChanged) -> None:
+    def on_job_table_marks_changed(self) -> None:
         """Say how many are marked."""
         self.dashboard.jobs.marked = self.table.marked_rows() if self.table.marks else []
         self.show_rows()
@@ -296,20 +298,20 @@ class JobsScreen(JobActions):
         for number, name in enumerate([None, *jobs.schedulers]):
             chosen, start = name == self.view.backend, len(text)
             word = "all" if name is None else backend_word(name, long=self.app.size.width >= SIDE_BY_SIDE)
-            text.append(f"{number} ", STYLES.faint)
-            style = STYLES.faint if name in jobs.not_set_up else STYLES.text
-            text.append(word, f"bold underline {STYLES.accent}" if chosen else style)
+            text.append(f"{number} ", "$style-faint")
+            style = "$style-faint" if name in jobs.not_set_up else "$style-text"
+            text.append(word, "bold underline $style-accent" if chosen else style)
             outage = jobs.outages.get(name) if name else None
             if outage is not None and name not in jobs.answered:
-                text.append(f" {self.glyphs.none}", STYLES.faint)
+                text.append(f" {self.glyphs.none}", "$style-faint")
             elif jobs.is_known(name) or (name is None and jobs.rows):
-                text.append(f" {jobs.count(name):,}", STYLES.faint)
+                text.append(f" {jobs.count(name):,}", "$style-faint")
             if outage is not None and name in jobs.answered:
                 wide = self.app.size.width >= SIDE_BY_SIDE
-                text.append(f" ! stale {clock(outage.since, outage.since)[:5]}" if wide else " !", STYLES.pending)
+                text.append(f" ! stale {clock(outage.since, outage.since)[:5]}" if wide else " !", "$style-pending")
             elif name in jobs.missing:
                 wide = self.app.size.width >= SIDE_BY_SIDE
-                text.append(" ! some missing" if wide else " !", STYLES.pending)
+                text.append(" ! some missing" if wide else " !", "$style-pending")
             text.apply_meta({"@click": f"screen.backend({number})"}, start)
             text.append("   ")
         return text
@@ -325,7 +327,7 @@ class JobsScreen(JobActions):
             counts = self._state_counts(name)
             if counts:
                 text.append("     " if text else "")
-                text.append(f"{backend_word(name)}  ", STYLES.faint)
+                text.append(f"{backend_word(name)}  ", "$style-faint")
                 text.append_text(counts)
         return text
 
@@ -336,16 +338,16 @@ class JobsScreen(JobActions):
             if states[state]:
                 text.append("   " if text else "")
                 text.append(f"{states[state]:,}", f"bold {state_style(state)}")
-                text.append(f" {word}", STYLES.muted)
+                text.append(f" {word}", "$style-muted")
         return text
 
     def hints(self) -> list[Hint]:
         """Return the keys that act on the job at the cursor."""
         if self.first_run.display:
             names = {"jobs.new": "New", "app.commands": "Commands", "jobs.refresh": "Refresh", "app.quit": "Quit"}
-            return [*(Hint(name, word) for name, word in names.items()), Hint("app.keys", "Keys")]
+            return [Hint(name, word) for name, word in names.items()]
         if self.table_pane.filter.has_focus:
-            return [Hint("", "Keep filter", key="enter"), Hint("jobs.back", "Clear"), Hint("app.keys", "Keys")]
+            return [Hint("", "Keep filter", key="enter"), Hint("jobs.back", "Clear")]
         marked = len(self.table.marks)
         many = f" {marked}" if marked else ""
         read_only = self.dashboard.runner.read_only
@@ -367,7 +369,6 @@ class JobsScreen(JobActions):
             Hint("table.mark", "Mark"),
             *([Hint("jobs.unfold", "Unfold")] if self.can("unfold") else []),
             Hint("app.commands", "Commands"),
-            Hint("app.keys", "Keys"),
         ]
 
     # Actions
@@ -404,10 +405,7 @@ class JobsScreen(JobActions):
 
     def action_filter(self) -> None:
         """Type a filter."""
-        self.table_pane.filter.display = True
-        # At once: the next key may be here already.
-        self.set_focus(self.table_pane.filter)
-        self.refresh_bars()
+        self.table_pane.ask_filter()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter while typing."""
@@ -419,18 +417,10 @@ class JobsScreen(JobActions):
                 return
             self.choose_view(view)
 
-    def _keep_filter(self) -> None:
-        self.set_focus(self.table)
-        self.table_pane.filter.display = bool(self.table_pane.filter.value.strip())
-        self.refresh_bars()
-
     def action_back(self) -> None:
         """Undo one thing: the filter, the marks, the zoom."""
         if self.table_pane.filter.display:
-            self.table_pane.filter.value = ""
-            self.table_pane.filter.display = False
-            self.set_focus(self.table)
-            self.refresh_bars()
+            self.table_pane.clear_filter()
         elif self.table.marks or self.table.hidden_marks:
             self.table.clear_marks()
         elif self.has_class("-zoom-table") or self.has_class("-zoom-logs"):
@@ -453,7 +443,7 @@ class JobsScreen(JobActions):
         if self._pages is not None and is_free and self.table.is_end_in_sight:
             self._reader = self._read_history(self._pages)
 
-    @work(group="history", exit_on_error=False)
+    @work(group="history")
     async def _read_history(self, pages: Iterator[tuple[list[LaunchRecord], int]]) -> None:
         """Show the next launches that no backend knows any more, newest first."""
         known, most = frozenset(self.dashboard.jobs.rows), len(self._past) + HISTORY_ROWS
@@ -465,7 +455,7 @@ class JobsScreen(JobActions):
         past = count(len(self._past), "older job") if self._past else "No older jobs"
         self.dashboard.status.say(f"{past} in history{'; more below the last row' if self._pages else ''}")
 
-    @work(group="history", exit_on_error=False)
+    @work(group="history")
     async def _find_forgotten(self, handles: Collection[str]) -> None:
         """Show the launches of jobs that their backends have just forgotten."""
         records = await asyncio.to_thread(self.dashboard.runner.journal.find_all, handles)
@@ -484,7 +474,7 @@ class JobsScreen(JobActions):
         self.dashboard.ui_state.change(sort_column=message.sort.column, sort_reversed=message.sort.reverse)
         self.show_rows()
 
-    @work(group="dialog", exit_on_error=False)
+    @work(group="dialog")
     async def action_columns(self) -> None:
         """Choose and order the columns."""
         from .columns import ColumnsDialog

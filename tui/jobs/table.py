@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.style import Style
 from textual import events
-from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.geometry import Region
 from textual.message import Message
@@ -20,9 +19,7 @@ from ...specs.status import AppState
 from ..ui.cursor_table import INDENT, CursorTable
 from ..ui.drawing import guard_render_line
 from ..ui.job_cells import COLUMNS_BY_KEY, CellContext, Column, column_widths
-from ..ui.palette import STYLES, Text
-from ..ui.pane import Pane
-from ..ui.prompt_input import PromptInput
+from ..ui.palette import Text
 from ..ui.theme import glyphs_of, now_of
 from .row_order import RowOrder
 
@@ -72,8 +69,8 @@ class JobTable(CursorTable):
     class MarksChanged(Message):
         """Rows were marked or unmarked."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__(id="table")
         self._rows: dict[str, JobRow] = {}
         self._order = RowOrder(COLUMNS_BY_KEY[Sort().column].sort_key)
         # The order depends on how far jobs are.
@@ -411,7 +408,7 @@ class JobTable(CursorTable):
             if column.key == self.sort.column:
                 descending = column.right != self.sort.reverse
                 label = f"{glyphs.descending if descending else glyphs.ascending}{label}"
-            cells.append((Text(label, STYLES.faint, justify="right" if column.right else "left"), width))
+            cells.append((Text(label, "$style-faint", justify="right" if column.right else "left"), width))
         return cells
 
     def _job_line(self, handle: str, width: int, style: Style) -> Strip:
@@ -441,22 +438,3 @@ class JobTable(CursorTable):
             if number < len(cells) - 1:
                 line.append(" " * self._columns[number][0].gap)
         return line.strip(width, style)
-
-
-class TablePane(Pane):
-    """The table under its title, with a row for the filter while it acts.
-
-    Args:
-        keep_filter: called when the filter was typed to its end.
-    """
-
-    def __init__(self, keep_filter: Callable[[], object]) -> None:
-        super().__init__("Jobs", id="table-pane")
-        self.table = JobTable(id="table")
-        self.filter = PromptInput(keep_filter, placeholder="state:failed age:<2h backend:local name !word", id="filter")
-
-    def compose_body(self) -> ComposeResult:
-        """Yield the table and the filter."""
-        self.filter.display = False
-        yield self.table
-        yield self.filter

@@ -9,16 +9,19 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .plan import LaunchPlan
+
 if TYPE_CHECKING:
     from ...backends.api import PublishedPort
     from ...backends.history.journal import LaunchRecord
     from ...components.model import Parameter
     from ...settings.config import LaunchSettings
     from .form_model import FormModel
-    from .plan import LaunchPlan
 
 # Components that TorchX does not have.
 _OURS = ("demo.",)
+# Commands of a sweep.
+_MOST_COMMANDS = 20
 
 
 def prefers_torchx(settings: LaunchSettings | None) -> bool:
@@ -33,82 +36,55 @@ def prefers_torchx(settings: LaunchSettings | None) -> bool:
 
 
 def run_command(
-    component: str,
-    arguments: dict[str, Any],
-    scheduler: str,
-    cfg: dict[str, Any],
-    workspace: str = "",
-    overrides: Mapping[str, Mapping[str, str]] | None = None,
-    parameters: Sequence[Parameter] | None = None,
-    *,
-    usual_workspace: str = "",
-    ignores_config: bool = False,
-    torchx: bool = False,
+    launch: LaunchPlan | LaunchRecord, parameters: Sequence[Parameter] | None = None, *, torchx: bool = False
 ) -> list[str]:
-    """Return the command that launches a component, with secrets masked.
+    """Return the command of a launch, with secrets masked; a comment if no component made it.
 
-    Without ``parameters`` the component's file is read. ``torchx`` prefers TorchX's command if that can do the same.
+    Args:
+        launch: what is launched.
+        parameters: of the component, whose file is read without them.
+        torchx: whether TorchX's command is preferred, if that can do the same.
     """
     from ...backends.shared.secrets import mask_args, mask_data, mask_text
     from ...components.command_line import to_command_line
-    from ...components.scripts import is_script_name
+    from ...components.finder import is_script_name
     from ...specs.handles import split_context
     from ...specs.run_options import format_cfg
 
+    component, cfg = launch.component, launch.cfg
+    usual_workspace, ignores_config = "", False
+    if isinstance(launch, LaunchPlan):
+        if launch.base is not None:
+            return ["#", launch.base.name, "was not made by a component that is known here"]
+        usual_workspace, ignores_config = launch.usual_workspace, launch.ignores_config
     # TorchX knows only the current context, and cannot ignore its config.
-    ours = split_context(scheduler)[1] or cfg.get("context") or overrides or ignores_config
+    ours = split_context(launch.scheduler)[1] or cfg.get("context") or launch.overrides or ignores_config
     ours = ours or component.startswith(_OURS) or is_script_name(component)
-    command = ["torchx" if torchx and not ours else "torchx-tui", "run", "--scheduler", scheduler]
+    command = ["torchx" if torchx and not ours else "torchx-tui", "run", "--scheduler", launch.scheduler]
     if cfg:
         command += ["--scheduler_args", format_cfg(_masked_options(cfg))]
     if ignores_config:
         command.append("--ignore-config")
-    if workspace or usual_workspace:
-        command += ["--workspace", workspace]
-    for role, texts in (overrides or {}).items():
+    if launch.workspace or usual_workspace:
+        command += ["--workspace", launch.workspace]
+    for role, texts in launch.overrides.items():
         for name, text in texts.items():
             command += ["--set", f"{role}.{name}={mask_text(name, text)}"]
-    return [*command, component, *mask_args(to_command_line(component, mask_data(arguments), parameters))]
+    line = to_command_line(component, mask_data(dict(launch.arguments)), parameters)
+    return [*command, component, *mask_args(line)]
 
 
-def plan_command(plan: LaunchPlan, parameters: Sequence[Parameter], *, torchx: bool = False) -> list[str]:
-    """Return the command of a launch; a comment if no component made it."""
-    if plan.base is not None:
-        return ["#", plan.base.name, "was not made by a component that is known here"]
-    arguments, cfg = dict(plan.arguments), dict(plan.cfg)
-    return run_command(
-        plan.component,
-        arguments,
-        plan.scheduler,
-        cfg,
-        plan.workspace,
-        plan.overrides,
-        parameters,
-        usual_workspace=plan.usual_workspace,
-        ignores_config=plan.ignores_config,
-        torchx=torchx,
-    )
-
-
-def commands_text(model: FormModel, *, torchx: bool = False, most: int = 20) -> str:
+def commands_text(model: FormModel, *, torchx: bool = False) -> str:
     """Return the commands that launch the jobs of a form, one a line, at most the first 20 of a sweep."""
     parameters = model.doc.parameters
-    lines = [shlex.join(plan_command(plan, parameters, torchx=torchx)) for plan in islice(model.plans(), most)]
+    lines = [shlex.join(run_command(plan, parameters, torchx=torchx)) for plan in islice(model.plans(), _MOST_COMMANDS)]
     more = model.launch_count() - len(lines)
     return "\n".join([*lines, *([f"# and {more} more"] if more > 0 else [])])
 
 
 def launch_command(record: LaunchRecord, settings: LaunchSettings | None = None) -> list[str]:
     """Return the command that repeats a launch."""
-    return run_command(
-        record.component,
-        record.arguments,
-        record.scheduler,
-        record.cfg,
-        record.workspace,
-        record.overrides,
-        torchx=prefers_torchx(settings),
-    )
+    return run_command(record, torchx=prefers_torchx(settings))
 
 
 def ssh_command(port: PublishedPort, login: str) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
-from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
@@ -14,9 +13,8 @@ from ...components.values import to_text
 from ...logs.text.sanitize import plain
 from ...specs.status import AppState
 from ..format import age, count, cut
-from ..ui.bars import key_text
 from ..ui.job_cells import name_text, state_text
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
 
@@ -34,16 +32,14 @@ class ComponentDocs(Pane):
     """The documentation of the highlighted component."""
 
     def __init__(self) -> None:
-        super().__init__(id="docs")
         self._content = Static(markup=False)
-        self._body = VerticalScroll(self._content)
+        self._body = VerticalScroll(self._content, can_focus=False)
+        super().__init__("", self._body, id="docs")
 
-    def compose_body(self) -> ComposeResult:
-        self._body.can_focus = False
-        yield self._body
-
-    def show(self, doc: ComponentDoc, launches: list[LaunchRecord], now: float, *, fills_form: bool) -> None:
-        """Show a component: why it cannot be launched, what it does, and its last launch."""
+    def show(
+        self, doc: ComponentDoc, launches: list[LaunchRecord], now: float, edit: Text, *, fills_form: bool
+    ) -> None:
+        """Show a component: why it cannot be launched, what it does, its last launch, and the key that edits it."""
         glyphs, width = glyphs_of(self.app), max(20, self.size.width - 3)
         broken = any(finding.severity == "error" for finding in doc.findings)
         where = f"  {doc.module or f'{doc.path.name}:{doc.line}'}" if width >= NARROW else ""
@@ -56,26 +52,26 @@ class ComponentDocs(Pane):
             docs_text(doc, width, glyphs),
             last_launch_text(launches, now, width, glyphs) if launches else "",
             "\n",
-            "" if broken else Text.assemble(("enter", f"bold {STYLES.accent}"), (f" {form}\n", STYLES.muted)),
-            key_text(self, "picker.edit", "open the file in your editor\n") if doc.findings else "",
+            "" if broken else Text.assemble(("enter", "bold $style-accent"), (f" {form}\n", "$style-muted")),
+            edit if doc.findings else "",
         )
 
-    def show_error(self, component: ComponentSummary) -> None:
+    def show_error(self, component: ComponentSummary, edit: Text) -> None:
         """Show why a component cannot be read."""
         path = component.path.name
         self._show(
             component.name,
             component.kind,
             _unusable(),
-            (plain(f"{path}:{component.line}  ") if component.line else "", STYLES.faint),
-            (f"{plain(component.error or '')}\n\n", STYLES.muted),
-            key_text(self, "picker.edit", "open the file in your editor\n") if path else "",
+            (plain(f"{path}:{component.line}  ") if component.line else "", "$style-faint"),
+            (f"{plain(component.error or '')}\n\n", "$style-muted"),
+            edit if path else "",
         )
 
     def show_nothing(self) -> None:
         """Show that nothing matches."""
         words = "path/train.py, -m package.module, file.py:name and package.module:name are accepted too"
-        self._show("", "", ("No component matches\n", f"bold {STYLES.text}"), (words, STYLES.muted))
+        self._show("", "", ("No component matches\n", "bold $style-text"), (words, "$style-muted"))
 
     def _show(self, title: str, info: str, *parts: str | Text | tuple[str, str]) -> None:
         self.rule.title, self.rule.info = Text(plain(title)), Text(plain(info))
@@ -84,28 +80,28 @@ class ComponentDocs(Pane):
 
 
 def _unusable() -> Text:
-    return Text("This component cannot be used\n", f"bold {STYLES.text}")
+    return Text("This component cannot be used\n", "bold $style-text")
 
 
 def findings_text(doc: ComponentDoc) -> Text:
     """Format the findings of `validate`: file, line, severity and message."""
     text = Text(end="")
     for finding in doc.findings:
-        style = STYLES.failed if finding.severity == "error" else STYLES.pending
-        text.append(plain(f"{doc.path.name}:{finding.line}" if finding.line else doc.path.name), STYLES.faint)
-        text.append(f"  {finding.severity}  ", style).append(f"{plain(finding.description)}\n", STYLES.text)
+        style = "$style-failed" if finding.severity == "error" else "$style-pending"
+        text.append(plain(f"{doc.path.name}:{finding.line}" if finding.line else doc.path.name), "$style-faint")
+        text.append(f"  {finding.severity}  ", style).append(f"{plain(finding.description)}\n", "$style-text")
     return text.append("\n") if text else text
 
 
 def docs_text(doc: ComponentDoc, width: int, glyphs: Glyphs) -> Text:
     """Return the documentation in ``width`` cells."""
-    text, style = Text(end=""), STYLES.text
+    text, style = Text(end=""), "$style-text"
     for part in filter(None, (doc.summary, doc.description)):
         text.append(f"{plain(' '.join(part.split()))}\n", style)
-        style = STYLES.muted
+        style = "$style-muted"
     text.append("\n")
     return text.append_text(
-        _arguments_table(doc, width, glyphs) if doc.parameters else Text("No arguments\n", STYLES.faint)
+        _arguments_table(doc, width, glyphs) if doc.parameters else Text("No arguments\n", "$style-faint")
     )
 
 
@@ -121,19 +117,19 @@ def _arguments_table(doc: ComponentDoc, width: int, glyphs: Glyphs) -> Text:
     widths = [min(limit, max(map(len, column))) for limit, column in zip(limits, zip(*rows, strict=True), strict=False)]
     rest = max(8, width - sum(cells + 2 for cells in widths if cells))
     text = Text(end="")
-    styles = (STYLES.faint,) * 4
+    styles = ("$style-faint",) * 4
     for *row, words in rows:
         for word, cells, style in zip(row, widths, styles, strict=False):
             text.append(f"{cut(word, cells, glyphs.cut):<{cells}}  " if cells else "", style)
         text.append(f"{cut(words, rest, glyphs.cut)}\n", styles[3])
-        styles = (STYLES.text, STYLES.faint, STYLES.faint, STYLES.muted)
+        styles = ("$style-text", "$style-faint", "$style-faint", "$style-muted")
     return text
 
 
 def last_launch_text(launches: list[LaunchRecord], now: float, width: int, glyphs: Glyphs) -> Text:
     """Return how often a component was launched, and how the last launch went."""
     last = launches[0]
-    text = Text(f"\nLaunched {count(len(launches), 'time')}, last {age(now - last.at)} ago: ", STYLES.faint, end="")
+    text = Text(f"\nLaunched {count(len(launches), 'time')}, last {age(now - last.at)} ago: ", "$style-faint", end="")
     if last.state in AppState.__members__:
         text.append_text(state_text(AppState[last.state], glyphs))
     room = width - cell_len(text.plain.strip()) - 2

@@ -10,14 +10,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...base.errors import describe_error
-from ...components.finder import component_key, each_listed, listed_by_key, name_here
+from ...base.trust import UntrustedError, trust_folder
+from ...components.build import check_trusted
+from ...components.finder import (
+    component_key,
+    each_listed,
+    find,
+    is_script_name,
+    listed_by_key,
+    name_here,
+    read_component,
+)
 from ...components.model import ComponentSummary
-from ...components.scripts import is_script_name
 from ...specs.errors import ComponentNotFoundException
 
 if TYPE_CHECKING:
     from ...backends.history.journal import Journal, LaunchRecord
-    from ...components.model import ComponentKind
+    from ...components.model import ComponentDoc, ComponentKind
     from ...specs.status import AppState
 
 MOST_RECENT = 5
@@ -116,6 +125,68 @@ def launches_of(key: str, journal: Journal, patience: float = math.inf) -> list[
         return known[component, cwd]
 
     return journal.launches(is_wanted, _MOST_LAUNCHES, patience)
+
+
+@dataclass(frozen=True)
+class Described:
+    """A component as it was read.
+
+    Attributes:
+        component: the component.
+        doc: its documentation; None if it cannot be read.
+        launches: its launches, newest first.
+        error: why it cannot be launched; empty if it can.
+        untrusted: set if its file belongs to another user: its folder has to be trusted before it runs.
+    """
+
+    component: ComponentSummary
+    doc: ComponentDoc | None
+    launches: list[LaunchRecord]
+    error: str = ""
+    untrusted: UntrustedError | None = None
+
+    @property
+    def last(self) -> LaunchRecord | None:
+        """The newest launch from a form that the backend accepted: the form is filled with its values.
+
+        Launches of a sweep are not: each has one value of a list, and the form keeps what it had before. Neither are
+        those of the shell.
+        """
+        return next((one for one in self.launches if not (one.group or one.in_shell or one.error)), None)
+
+
+def describe_component(
+    component: ComponentSummary, journal: Journal, patience: float, trusted: Path | None
+) -> Described:
+    """Read a component and its launches without running it.
+
+    Args:
+        component: the component.
+        journal: where launches are recorded.
+        patience: see `newest_launches`.
+        trusted: a folder to trust before.
+    """
+    launches = launches_of(component_key(component.name), journal, patience)
+    try:
+        if trusted is not None:
+            trust_folder(trusted)
+        doc = read_component(component.name)
+        fault = next((finding for finding in doc.findings if finding.severity == "error"), None)
+        untrusted = None if fault or is_script_name(doc.name) else _untrusted(doc.name)
+    except Exception as failure:
+        # The list has shorter words for what it found.
+        error = component.error or describe_error(failure)
+        return Described(replace(component, error=error), None, launches, error)
+    error = f"{doc.path}:{fault.line}: {fault.description}" if fault else ""
+    return Described(component, doc, launches, error, untrusted)
+
+
+def _untrusted(name: str) -> UntrustedError | None:
+    try:
+        check_trusted(find(name))
+    except UntrustedError as error:
+        return error
+    return None
 
 
 # Seconds between two lists while many files are read; each pause is longer than the one before.

@@ -2,30 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textual.app import ComposeResult
+from textual import work
+from textual.binding import Binding
 from textual.message import Message
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
+from ...components.finder import is_script_name
 from ...components.model import ComponentSummary
-from ...components.scripts import is_script_name
 from ...logs.text.sanitize import plain
-from ..format import age, cut
+from ...specs.status import AppState
+from ..dashboard import OnDashboard
+from ..format import age, count, cut
+from ..terminal.editor import EditorError, editor_command
+from ..terminal.external import run_outside
+from ..ui.bars import key_text
 from ..ui.fuzzy import fuzzy_match
 from ..ui.job_cells import state_style, state_text
 from ..ui.options import Options
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of, now_of
-from .component_list import LastLaunch, Section, arranged
-from .field_input import ScriptSuggester
+from .component_docs import ComponentDocs
+from .component_list import (
+    Described,
+    LastLaunch,
+    Section,
+    arranged,
+    component_folders,
+    describe_component,
+    find_named,
+    growing_list,
+    newest_launches,
+)
+from .field_input import PathSuggester, complete_script
+from .questions import trust_dialog
 
 if TYPE_CHECKING:
+    from ...backends.history.journal import LaunchRecord
+    from ...components.model import ComponentKind
     from ..ui.glyphs import Glyphs
+
+JOURNAL_PATIENCE = 0.5
+"""Seconds that the list of components waits for the journal."""
+_KINDS: dict[ComponentKind, str] = {
+    "builtin": "builtin",
+    "plugin": "of packages",
+    "file": "in files",
+    "module": "in modules",
+}
 
 # Typing finds the others.
 _MOST_SHOWN = 300
@@ -34,20 +66,26 @@ _WIDE = 40
 _LONGEST_OWNER = 12
 
 
-class ComponentPicker(Pane):
-    """Components: pinned and recently launched ones first, or the matches of a search."""
+class ComponentPicker(OnDashboard, Pane):
+    """Components: pinned and recently launched ones first, or the matches of a search.
 
-    @dataclass
-    class Highlighted(Message):
-        """Another component is highlighted."""
+    Args:
+        docs: shows the documentation of the highlighted component.
+    """
 
-        component: ComponentSummary | None
+    HELP_TITLE = "Components"
+    # Before the search field's own: there ctrl+k and ctrl+e edit the text.
+    BINDINGS = [
+        Binding("down", "pick(1)", "Next component", priority=True, id="picker.down"),
+        Binding("up", "pick(-1)", "Previous component", priority=True, id="picker.up"),
+        Binding("pagedown", "pick(10)", "Ten forward", priority=True, id="picker.page_down"),
+        Binding("pageup", "pick(-10)", "Ten back", priority=True, id="picker.page_up"),
+        Binding("ctrl+k", "pin", "Pin, or unpin: it comes first", priority=True, id="picker.pin"),
+        Binding("ctrl+e", "edit_file", "Open its file in your editor", priority=True, id="picker.edit"),
+    ]
 
-    @dataclass
-    class Named(Message):
-        """A file, module or script is typed that the list does not have."""
-
-        name: str
+    class Listed(Message):
+        """The list has changed."""
 
     @dataclass
     class Chosen(Message):
@@ -55,21 +93,21 @@ class ComponentPicker(Pane):
 
         component: ComponentSummary
 
-    def __init__(self) -> None:
-        super().__init__("Component", id="picker")
+    def __init__(self, docs: ComponentDocs) -> None:
+        self._docs = docs
         self.search = Input(
             placeholder="type to search, or path/train.py",
             compact=True,
             id="search",
             select_on_focus=False,
-            suggester=ScriptSuggester(),
+            suggester=PathSuggester(complete_script),
         )
         self.search.cursor_blink = False
         self.list = Options(id="component-list", compact=True)
         self.list.can_focus = False
+        super().__init__("Component", self.search, self.list, id="picker")
         self._listed: Mapping[str, ComponentSummary] = {}
         self._launches: Mapping[str, LastLaunch] = {}
-        self._pinned: tuple[str, ...] = ()
         # A highlight that a person moved stays on its component.
         self._has_moved = False
         # Enter was pressed before the list came, or before the component that is typed was found.
@@ -79,10 +117,6 @@ class ComponentPicker(Pane):
         self._held: str | None = None
         # The component that is typed, by its key.
         self._named: dict[str, ComponentSummary] = {}
-
-    def compose_body(self) -> ComposeResult:
-        yield self.search
-        yield self.list
 
     @property
     def components(self) -> list[ComponentSummary]:
@@ -108,25 +142,41 @@ class ComponentPicker(Pane):
         """The component at the cursor."""
         return self._get(self.highlighted_key)
 
-    def show(
-        self, listed: Mapping[str, ComponentSummary], launches: Mapping[str, LastLaunch], pinned: Sequence[str]
-    ) -> None:
+    @work(group="components", exclusive=True)
+    async def list_components(self) -> None:
+        """Show the components: the builtins at once, the others as they are read."""
+        dashboard = self.dashboard
+        pinned, settings = dashboard.ui_state.state.pinned, dashboard.settings.launch
+        # A slow disk delays no list: launches that are not read in time are left out.
+        launches = await asyncio.to_thread(newest_launches, dashboard.runner.journal, JOURNAL_PATIENCE)
+        lists = growing_list(component_folders(settings.component_folders), pinned, launches)
+        while (listed := await asyncio.to_thread(next, lists, None)) is not None:
+            self.show(listed, {key: self._last_launch(record) for key, record in launches.items()})
+            self.post_message(self.Listed())
+
+    def _last_launch(self, record: LaunchRecord) -> LastLaunch:
+        row = self.dashboard.jobs.rows.get(record.handle)
+        state = row.state if row is not None else AppState.__members__.get(record.state)
+        return LastLaunch(record.at, state)
+
+    def show(self, listed: Mapping[str, ComponentSummary], launches: Mapping[str, LastLaunch]) -> None:
         """Show components.
 
         Args:
             listed: the components by their keys, in the order of their kinds.
             launches: the last launch of each that was launched, the latest first.
-            pinned: keys of those that come first.
         """
-        self._listed, self._launches, self._pinned = listed, launches, tuple(pinned)
+        self._listed, self._launches = listed, launches
         self._draw(keep=self._has_moved)
         self._choose_next()
 
-    def show_named(self, name: str, key: str, component: ComponentSummary) -> None:
-        """Show the component of `Named` before the matches of the search.
+    @work(group="named", exclusive=True)
+    async def _find_named(self, name: str) -> None:
+        """Show the component that is typed before the matches of the search.
 
         Only without matches if it has an error, or is a file whose components are listed.
         """
+        key, component = await asyncio.to_thread(find_named, name)
         if name != self._unknown:
             return
         self._unknown = ""
@@ -140,11 +190,6 @@ class ComponentPicker(Pane):
         if self._is_chosen_next and not self._unknown and self.highlighted is not None:
             self._is_chosen_next = False
             self.post_message(self.Chosen(self.highlighted))
-
-    def show_pinned(self, pinned: Sequence[str]) -> None:
-        """Pin other components; the cursor stays on its own."""
-        self._pinned, self._has_moved = tuple(pinned), True
-        self._draw(keep=True)
 
     def on_resize(self) -> None:
         self._draw(keep=True)
@@ -163,7 +208,6 @@ class ComponentPicker(Pane):
         return typed.removeprefix(held) if typed.startswith(held) else ""
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        event.stop()
         # An event may be older than the present text.
         if self._held is not None or event.value != self.search.value:
             return
@@ -172,28 +216,25 @@ class ComponentPicker(Pane):
         is_named = ":" in name or is_script_name(name)
         self._unknown = name if is_named and all(one.name != name for one in self._listed.values()) else ""
         if self._unknown:
-            self.post_message(self.Named(name))
+            self._find_named(name)
         self._draw(keep=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Choose the highlighted component."""
-        event.stop()
         if self._held is not None:
             return
         self._is_chosen_next = bool(event.value.strip()) or self.highlighted is not None
         self._choose_next()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        event.stop()
         # Components may be gone after a click.
         if (component := self._get(event.option_id or "")) is not None:
             self.post_message(self.Chosen(component))
 
-    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        event.stop()
-        self.post_message(self.Highlighted(self.highlighted))
+    def on_option_list_option_highlighted(self) -> None:
+        self._describe(self.highlighted)
 
-    def move(self, rows: int) -> None:
+    def action_pick(self, rows: int) -> None:
         """Move the highlight by components, past headings."""
         rows_of_components = [index for index, option in enumerate(self.list.options) if option.id]
         if rows_of_components:
@@ -211,16 +252,16 @@ class ComponentPicker(Pane):
         if query:
             sections = [Section("", self._found(query))]
         else:
-            sections = arranged(self._listed, self._pinned, tuple(self._launches))
+            sections = arranged(self._listed, self.dashboard.ui_state.state.pinned, tuple(self._launches))
         options: list[Option] = []
         for section in sections:
             if section.title:
-                options.append(Option(Text(section.title, STYLES.faint), disabled=True))
+                options.append(Option(Text(section.title, "$style-faint"), disabled=True))
             keys = section.keys[: max(0, _MOST_SHOWN - len(options))]
             options += [self._option(key, one, query) for key in keys if (one := self._get(key))]
         found, shown = sum(len(section.keys) for section in sections), [option.id for option in options]
         if more := found - sum(map(bool, shown)):
-            options.append(Option(Text(f"and {more:,} more: type to search", STYLES.faint), disabled=True))
+            options.append(Option(Text(f"and {more:,} more: type to search", "$style-faint"), disabled=True))
         self.list.set_options(options)
         if before and before in shown:
             self.list.highlighted = shown.index(before)
@@ -229,7 +270,7 @@ class ComponentPicker(Pane):
             self.list.scroll_to(y=0, animate=False)
         self.rule.info = Text(f"{found:,} of {len(self._listed):,}" if query else f"{found:,}")
         if not found and self._listed:
-            self.post_message(self.Highlighted(None))
+            self._describe(None)
 
     def _found(self, query: str) -> tuple[str, ...]:
         names = {key: component.name for key, component in self._listed.items()}
@@ -239,10 +280,84 @@ class ComponentPicker(Pane):
     def _option(self, key: str, component: ComponentSummary, query: str) -> Option:
         glyphs, width, launch = glyphs_of(self.app), max(20, self.size.width - 3), self._launches.get(key)
         if query or launch is None:
-            right = Text(owner_words(component, glyphs), STYLES.faint)
+            right = Text(owner_words(component, glyphs), "$style-faint")
         else:
             right = launch_text(launch, now_of(self.app), width >= _WIDE, glyphs)
         return Option(option_text(component, query, right, width, glyphs), id=key)
+
+    @work(group="describe", exclusive=True)
+    async def _describe(self, component: ComponentSummary | None) -> None:
+        if component is None:
+            self._docs.show_nothing()
+        else:
+            self._show(await self._read(component))
+
+    def _show(self, read: Described) -> None:
+        edit = key_text(self, "picker.edit", "open the file in your editor\n")
+        if read.doc is None:
+            self._docs.show_error(read.component, edit)
+        else:
+            self._docs.show(read.doc, read.launches, now_of(self.app), edit, fills_form=read.last is not None)
+
+    async def _read(self, component: ComponentSummary, trusted: Path | None = None) -> Described:
+        journal = self.dashboard.runner.journal
+        return await asyncio.to_thread(describe_component, component, journal, JOURNAL_PATIENCE, trusted)
+
+    async def choose(self, component: ComponentSummary) -> Described | None:
+        """Read a component, after asking for trust in its folder; return None if it cannot be launched."""
+        read = await self._read(component)
+        while read.untrusted is not None:
+            if not await self.app.push_screen_wait(trust_dialog(read.untrusted)):
+                return None
+            read = await self._read(component, read.untrusted.folder)
+        if read.error:
+            self._show(read)
+            named = "" if read.error.startswith(component.name) else f"{component.name}: "
+            self.dashboard.status.say(f"{named}{read.error}", failed=True)
+            return None
+        return read
+
+    def summary(self) -> Text:
+        """Return how many components there are of each kind."""
+        kinds = Counter(component.kind for component in self.components)
+        named = {kind: f"{kinds[kind]:,} {words}" for kind, words in _KINDS.items()}
+        named["script"] = count(kinds["script"], "script")
+        parts = [text for kind, text in named.items() if kinds[kind]]
+        return Text(f"{count(kinds.total(), 'component')}: {', '.join(parts)}" if parts else "", "$style-faint")
+
+    def action_pin(self) -> None:
+        """Pin the highlighted component, or unpin it."""
+        key, component = self.highlighted_key, self.highlighted
+        if component is None:
+            return
+        pinned = self.dashboard.ui_state.state.pinned
+        changed = tuple(other for other in pinned if other != key) if key in pinned else (*pinned, key)
+        self.dashboard.ui_state.change(pinned=changed)
+        # The cursor stays on its component.
+        self._has_moved = True
+        self._draw(keep=True)
+        self.dashboard.status.say(
+            f"{component.name} is no longer pinned" if key in pinned else f"{component.name} is pinned: it comes first"
+        )
+
+    def action_edit_file(self) -> None:
+        """Leave the terminal to the editor with the highlighted component's file, then read the components anew."""
+        component = self.highlighted
+        if component is None or not component.path.name:
+            self.dashboard.status.say(
+                f"{component.name} has no file to open" if component else "no component to open", failed=True
+            )
+            return
+        try:
+            command = editor_command(component.path, component.line)
+        except EditorError as error:
+            self.dashboard.status.say(str(error), failed=True)
+            return
+        code, failure = run_outside(self.dashboard, command, command[0])
+        if failure or code:
+            self.dashboard.status.say(failure or f"{command[0]} ended with exit code {code}", failed=True)
+        self.list_components()
+        self._describe(component)
 
 
 def owner_words(component: ComponentSummary, glyphs: Glyphs) -> str:
@@ -254,9 +369,9 @@ def owner_words(component: ComponentSummary, glyphs: Glyphs) -> str:
 
 def option_text(component: ComponentSummary, query: str, right: Text, width: int, glyphs: Glyphs) -> Text:
     """Return a component's row: its name with highlighted matches, and the text at the right."""
-    text = Text(plain(component.name), STYLES.text if not component.error else STYLES.faint, no_wrap=True, end="")
+    text = Text(plain(component.name), "$style-text" if not component.error else "$style-faint", no_wrap=True, end="")
     for offset in fuzzy_match(query, text.plain)[1] if query else ():
-        text.stylize(f"bold {STYLES.accent}", offset, offset + 1)
+        text.stylize("bold $style-accent", offset, offset + 1)
     room = max(4, width - right.cell_len - 2)
     if text.cell_len > room:
         text = _cut(text, room, glyphs.cut, at_start="/" in component.name)
@@ -283,4 +398,4 @@ def launch_text(launch: LastLaunch, now: float, wide: bool, glyphs: Glyphs) -> T
             text.append_text(state_text(launch.state, glyphs))
         else:
             text.append(glyphs.state(launch.state), state_style(launch.state))
-    return text.append(f"{age(now - launch.at):>5}", STYLES.faint)
+    return text.append(f"{age(now - launch.at):>5}", "$style-faint")

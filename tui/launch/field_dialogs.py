@@ -15,7 +15,7 @@ from ..format import cut
 from ..ui.bars import key_text
 from ..ui.dialog import TEXT_WIDTH, Dialog
 from ..ui.list_dialog import ListDialog
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.theme import glyphs_of
 from .field_items import HINTS, items_of, text_of
 from .form_field import Field
@@ -42,7 +42,7 @@ class ItemsDialog(Dialog[str]):
         return plain(self._field.name)
 
     def lines(self) -> list[Text]:
-        return [Text(HINTS[self._field.editor], STYLES.muted), Text()]
+        return [Text(HINTS[self._field.editor], "$style-muted"), Text()]
 
     def compose_question(self) -> ComposeResult:
         yield self._area
@@ -77,7 +77,7 @@ class ItemsDialog(Dialog[str]):
         return None if error else text
 
     def _show_error(self, error: str) -> None:
-        self._words.update(Text(f"{glyphs_of(self.app).bad} {plain(error)}" if error else "", STYLES.removed))
+        self._words.update(Text(f"{glyphs_of(self.app).bad} {plain(error)}" if error else "", "$style-removed"))
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         if event.button.id == "take":
@@ -132,7 +132,7 @@ class ChoiceDialog(ListDialog[str]):
     def compose_question(self) -> ComposeResult:
         yield self._search
         headers = " " * (self._room + 1) + self._aligned(self._headers)
-        yield Static(Text(headers, STYLES.faint, no_wrap=True), markup=False)
+        yield Static(Text(headers, "$style-faint", no_wrap=True), markup=False)
 
     def first_focus(self) -> Widget:
         return self._search
@@ -144,7 +144,7 @@ class ChoiceDialog(ListDialog[str]):
         rows, mark = [], glyphs_of(self.app).cut
         for choice in self._found:
             name = f"{cut(plain(choice.text or choice.word), self._room, mark):<{self._room}}"
-            rows.append(Text.assemble((name, STYLES.text), (self._aligned(choice.columns), STYLES.muted)))
+            rows.append(Text.assemble((name, "$style-text"), (self._aligned(choice.columns), "$style-muted")))
         return rows
 
     def choose(self, row: int) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 
-from textual import events
 from textual.geometry import Size
 from textual.reactive import reactive
-from textual.suggester import Suggester, SuggestFromList
+from textual.suggester import Suggester
 from textual.widgets import Input
 
 from ...backends.shared.secrets import is_secret, mask_text
@@ -58,41 +57,38 @@ class FieldInput(DrawnInput):
             self._instead = text
             self.refresh()
 
-    def on_blur(self, _event: events.Blur) -> None:
+    def on_blur(self) -> None:
         # Show the beginning of a text that is longer than the field.
         self.scroll_to(0, animate=False, force=True)
 
-    def complete_from(self, known: Sequence[str]) -> None:
-        """Complete known values; the right arrow accepts."""
-        self.suggester = SuggestFromList(known) if known else None
 
-    def complete_paths(self) -> None:
-        """Complete files and folders of this machine."""
-        self.suggester = _PathSuggester()
+class PathSuggester(Suggester):
+    """Suggests what a function finds among files, in a thread.
 
+    Args:
+        complete: returns the whole of a text, or None.
+    """
 
-class _PathSuggester(Suggester):
-    def __init__(self) -> None:
+    def __init__(self, complete: Callable[[str], str | None]) -> None:
         # Folders change.
         super().__init__(use_cache=False, case_sensitive=True)
+        self._complete = complete
 
     async def get_suggestion(self, value: str) -> str | None:
-        if not value.strip() or value.endswith(" "):
-            return None
-        return await asyncio.to_thread(first_path, value)
+        return await asyncio.to_thread(self._complete, value)
 
 
-class ScriptSuggester(Suggester):
-    """Completes paths of scripts, and modules after `-m`."""
+def complete_path(text: str) -> str | None:
+    """Return the whole of a path that is typed."""
+    return first_path(text) if text.strip() and not text.endswith(" ") else None
 
-    def __init__(self) -> None:
-        super().__init__(use_cache=False, case_sensitive=True)
 
-    async def get_suggestion(self, value: str) -> str | None:
-        if value.startswith(MODULE):
-            path = await asyncio.to_thread(first_path, value.removeprefix(MODULE).replace(".", "/"), (".py",))
-            return path and f"{MODULE}{path.removesuffix('.py').replace('/', '.')}"
-        return await asyncio.to_thread(first_path, value, SUFFIXES) if "/" in value else None
+def complete_script(text: str) -> str | None:
+    """Return the whole of a script's path, or of a module after `-m`."""
+    if text.startswith(MODULE):
+        path = first_path(text.removeprefix(MODULE).replace(".", "/"), (".py",))
+        return path and f"{MODULE}{path.removesuffix('.py').replace('/', '.')}"
+    return first_path(text, SUFFIXES) if "/" in text else None
 
 
 def first_path(text: str, suffixes: tuple[str, ...] = ("",)) -> str | None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from textual import events, work
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -15,11 +15,12 @@ from textual.widgets import Button
 from ...backends.shared.exit_reasons import some_of
 from ...backends.shared.secrets import mask_text
 from ...logs.text.sanitize import plain
+from ..dashboard import OnDashboard
 from ..format import count
 from ..rows import backend_word
 from ..ui.bars import key_of
 from ..ui.choice_field import ChoiceField
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.steady_static import SteadyStatic
 from ..ui.theme import glyphs_of
 from ..ui.title_rule import TitleRule
@@ -58,7 +59,7 @@ class _Fields(VerticalScroll, inherit_bindings=False):
             self.call_after_refresh(self.scroll_to_widget, focused, animate=False)
 
 
-class LaunchForm(Vertical):
+class LaunchForm(OnDashboard, Vertical):
     """The fields of a `FormModel`, the help of the one with the focus, and Submit."""
 
     DEFAULT_CSS = "LaunchForm { width: 1fr; height: 1fr; }"
@@ -126,7 +127,6 @@ class LaunchForm(Vertical):
         await self._mount_whole(self._mount_roles(model))
 
     async def on_role_rule_toggled(self, message: RoleRule.Toggled) -> None:
-        message.stop()
         self._open_roles ^= {message.role}
         if self._model is not None:
             await self.show_roles(self._model)
@@ -160,7 +160,7 @@ class LaunchForm(Vertical):
         else:
             await self._mount_options(model)
 
-    @work(group="rows", exclusive=True, exit_on_error=False)
+    @work(group="rows", exclusive=True)
     async def _mount_others(self, model: FormModel, fields: Sequence[Field]) -> None:
         await asyncio.sleep(_PAUSE)
         if self._model is model:
@@ -238,21 +238,17 @@ class LaunchForm(Vertical):
 
     # Help
 
-    def on_descendant_focus(self, _event: events.DescendantFocus) -> None:
-        self._refresh_focus()
-
-    def on_descendant_blur(self, _event: events.DescendantBlur) -> None:
-        self._refresh_focus()
-
-    def _refresh_focus(self) -> None:
+    def on_descendant_focus(self) -> None:
         self.rule.active = self.has_focus_within
         self._draw_scheduler_label()
         self._show_help()
 
+    on_descendant_blur = on_descendant_focus
+
     def _draw_scheduler_label(self) -> None:
         focused = self.scheduler.has_focus
-        label = Text(glyphs_of(self.app).focus_bar if focused else " ", STYLES.accent, no_wrap=True, end="")
-        self._scheduler_label.show(label.append("scheduler", f"bold {STYLES.text}" if focused else STYLES.text))
+        label = Text(glyphs_of(self.app).focus_bar if focused else " ", "$style-accent", no_wrap=True, end="")
+        self._scheduler_label.show(label.append("scheduler", "bold $style-text" if focused else "$style-text"))
 
     def _show_help(self) -> None:
         """Show the help of what has the focus in the form."""
@@ -265,20 +261,20 @@ class LaunchForm(Vertical):
             field = row.field
             default = f", default {plain(field.default)}" if field.default else ", required" if field.required else ""
             title, info = field.name, f"{field.type_words}{default}"
-            text = Text(plain(" ".join(field.help.split())) or "No help for this field", STYLES.muted)
+            text = Text(plain(" ".join(field.help.split())) or "No help for this field", "$style-muted")
             if field.source:
-                text.append(f"\nfrom {plain(field.source)}", STYLES.faint)
+                text.append(f"\nfrom {plain(field.source)}", "$style-faint")
             if field.known:
-                text.append(f"\nvalid here: {some_of(field.known, most=8)}", STYLES.text)
+                text.append(f"\nvalid here: {some_of(field.known, most=8)}", "$style-text")
         elif rule is not None:
-            title, info, text = plain(rule.role), "role", Text(style=STYLES.muted)
+            title, info, text = plain(rule.role), "role", Text(style="$style-muted")
             text.append(f"Press {key_of(rule, 'role.show')} to change this role's {_ROLE_FIELDS}.")
         elif self.scheduler.has_focus:
             title, info = "scheduler", backend_word(self.scheduler.value, long=True)
             keys = [key_of(self.scheduler, f"choice.{way}") for way in ("next", "previous")]
-            text = Text(f"Where the job runs. Press {' or '.join(keys)} to choose another one.", STYLES.muted)
+            text = Text(f"Where the job runs. Press {' or '.join(keys)} to choose another one.", "$style-muted")
             for name, reason in self._unusable.items():
-                text.append(f"\n{backend_word(name, long=True)}: {plain(reason)}", STYLES.pending)
+                text.append(f"\n{backend_word(name, long=True)}: {plain(reason)}", "$style-pending")
         self._help_rule.title, self._help_rule.info = Text(title), Text(info)
         self._help.show(text)
 
@@ -288,57 +284,54 @@ class LaunchForm(Vertical):
             row.show_known()
         self._show_help()
 
-    def show_unusable(self, reasons: Mapping[str, str]) -> None:
-        """Show in the scheduler's help which schedulers cannot be used, and why."""
-        self._unusable = reasons
-        self._show_help()
-
     # State
 
     def refresh_state(self, session: LaunchSession) -> None:
         """Draw the rows, the warnings and whether the form can be submitted."""
         model, failure = session.model, session.config_fault or session.failure
+        self._unusable = session.unusable
         for row in self.rows:
             row.refresh_field()
         self._refresh_roles(model)
+        self._show_help()
         errors, jobs = model.errors(), model.launch_count()
         words = Text(end="")
         if errors:
             names = ", ".join(error.name for error in errors[:3])
             missing = f"{names} {'is' if len(errors) == 1 else 'are'} missing"
             is_missing = all(error.error == "required" for error in errors)
-            words.append(missing if is_missing else f"{count(len(errors), 'error')}, in {names}", STYLES.removed)
-            words.append(f"   {key_of(self, 'launch.submit')} goes there", STYLES.faint)
+            words.append(missing if is_missing else f"{count(len(errors), 'error')}, in {names}", "$style-removed")
+            words.append(f"   {key_of(self, 'launch.submit')} goes there", "$style-faint")
         elif failure:
-            words.append("the request could not be made", STYLES.removed)
+            words.append("the request could not be made", "$style-removed")
         elif not model.is_whole:
-            words.append(f"the run options of {model.scheduler} are not known yet", STYLES.muted)
+            words.append(f"the run options of {model.scheduler} are not known yet", "$style-muted")
         else:
-            words.append("ready", STYLES.running)
+            words.append("ready", "$style-running")
             what = f" {count(jobs, 'job')}" if jobs > 1 else ""
-            words.append(f"   {key_of(self, 'launch.submit')} submits{what}", STYLES.faint)
+            words.append(f"   {key_of(self, 'launch.submit')} submits{what}", "$style-faint")
         self._submit_words.show(words)
         self.submit.disabled = bool(errors or failure or not model.is_whole)
         doubts = [mask_text(field.name, field.sweep_warning) for field in model if field.sweep_warning]
-        lines = [Text(f"! {plain(doubt)}", STYLES.pending) for doubt in doubts]
+        lines = [Text(f"! {plain(doubt)}", "$style-pending") for doubt in doubts]
         if failure and not errors:
-            lines.append(Text(f"{glyphs_of(self.app).bad} {plain(failure)}", STYLES.removed))
+            lines.append(Text(f"{glyphs_of(self.app).bad} {plain(failure)}", "$style-removed"))
         warnings = [finding for finding in session.findings if finding.level != "ok"]
         for finding in warnings:
-            line = Text.assemble((f"! {plain(finding.what)}", STYLES.pending))
+            line = Text.assemble((f"! {plain(finding.what)}", "$style-pending"))
             # The hints of several would push the others out of sight.
             if finding.hint and len(warnings) == 1:
-                line.append(f"  {plain(finding.hint)}", STYLES.faint)
+                line.append(f"  {plain(finding.hint)}", "$style-faint")
             lines.append(line)
         unread = [finding for finding in model.doc.findings if finding.severity == "warning"]
         if self._left_out:
             words = (
                 f"! {count(self._left_out, 'more argument')} without a field: give them in args, as on a command line"
             )
-            lines.append(Text(words, STYLES.pending))
-        lines += [Text(f"! {plain(one.description)}", STYLES.pending) for one in unread[:_MOST_UNREAD]]
+            lines.append(Text(words, "$style-pending"))
+        lines += [Text(f"! {plain(one.description)}", "$style-pending") for one in unread[:_MOST_UNREAD]]
         if len(unread) > _MOST_UNREAD:
-            lines.append(Text(f"  and {len(unread) - _MOST_UNREAD} more: esc goes back to all of them", STYLES.faint))
-        lines += [Text(plain(one.what), STYLES.muted) for one in session.findings if one.level == "ok"]
+            lines.append(Text(f"  and {len(unread) - _MOST_UNREAD} more: esc goes back to all of them", "$style-faint"))
+        lines += [Text(plain(one.what), "$style-muted") for one in session.findings if one.level == "ok"]
         self._warnings.show(Text("\n", end="").join(lines))
         self._warnings.display = bool(lines)

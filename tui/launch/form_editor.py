@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,12 +69,6 @@ class FormEditor(OnDashboard, Horizontal):
     class Changed(Message):
         """The form, or an answer about it, has changed."""
 
-    @dataclass
-    class Slow(Message):
-        """The component takes long: its progress."""
-
-        text: str
-
     def __init__(self) -> None:
         super().__init__(id="editor")
         self.form = LaunchForm()
@@ -106,7 +101,7 @@ class FormEditor(OnDashboard, Horizontal):
         self.session = session
         if not await self._load(first=True):
             return False
-        self._check_schedulers(session)
+        self._ask("schedulers", session.check_schedulers)
         return True
 
     def close(self) -> None:
@@ -144,7 +139,7 @@ class FormEditor(OnDashboard, Horizontal):
             self._ask_for_trust(untrusted)
         return True
 
-    @work(group="dialog", exit_on_error=False)
+    @work(group="dialog")
     async def _ask_for_trust(self, untrusted: UntrustedError) -> None:
         if await self.app.push_screen_wait(trust_dialog(untrusted)):
             self.read_config(untrusted.folder)
@@ -156,21 +151,12 @@ class FormEditor(OnDashboard, Horizontal):
             way = f"{ignore} to launch without {CONFIG_FILE}"
         return f"correct it and press {submit}, or press {way}"
 
-    @work(group="options", exclusive=True, exit_on_error=False)
-    async def _load_again(self, scheduler: str, *, refill: bool, trusted: Path | None) -> None:
-        await self._load(scheduler, refill=refill, trusted=trusted)
-
-    @work(group="values", exclusive=True, exit_on_error=False)
+    @work(group="values", exclusive=True)
     async def _learn_values(self, session: LaunchSession) -> None:
         filled = await session.learn_values()
         self.form.show_known()
         if filled:
             self._changed(_AT_ONCE)
-
-    @work(group="schedulers", exclusive=True, exit_on_error=False)
-    async def _check_schedulers(self, session: LaunchSession) -> None:
-        await session.check_schedulers()
-        self.form.show_unusable(session.unusable)
 
     def _reload(self, scheduler: str, *, refill: bool = False, trusted: Path | None = None) -> None:
         if self.session is None:
@@ -178,7 +164,8 @@ class FormEditor(OnDashboard, Horizontal):
         # ctrl+s may come before the new options: it must not launch with the old ones.
         self.session.model.expect_options(scheduler or self.session.model.scheduler)
         self._refresh()
-        self._load_again(scheduler, refill=refill, trusted=trusted)
+        loading = partial(self._load, scheduler, refill=refill, trusted=trusted)
+        self.run_worker(loading, group="options", exclusive=True)
 
     def read_config(self, trusted: Path | None = None) -> None:
         """Read config again, after trusting a folder if one is given; typed texts stay."""
@@ -197,7 +184,7 @@ class FormEditor(OnDashboard, Horizontal):
             self.dashboard.status.say(f".torchxconfig is {'ignored' if model.ignores_config else 'used'}")
             self.read_config()
 
-    @work(group="dialog", exclusive=True, exit_on_error=False)
+    @work(group="dialog", exclusive=True)
     async def action_profile(self) -> None:
         profiles = self.dashboard.settings.profiles
         if not profiles:
@@ -225,7 +212,7 @@ class FormEditor(OnDashboard, Horizontal):
         if row is not None and row.field.editor and not row.field.is_swept:
             self._edit(row.field)
 
-    @work(group="dialog", exclusive=True, exit_on_error=False)
+    @work(group="dialog", exclusive=True)
     async def _edit(self, field: Field) -> None:
         """Edit a field in the dialog of its kind."""
         if field.editor == "resource":
@@ -262,7 +249,7 @@ class FormEditor(OnDashboard, Horizontal):
         is_known = self.dashboard.jobs.can(model.scheduler, DescribesCluster)
         return row.field if is_known and row.field.section == OPTION and row.field.name in POOL_OPTIONS else None
 
-    @work(group="dialog", exclusive=True, exit_on_error=False)
+    @work(group="dialog", exclusive=True)
     async def action_cluster(self) -> None:
         """Choose a partition or queue for the field on the Cluster screen."""
         self.take_typed()
@@ -317,7 +304,7 @@ class FormEditor(OnDashboard, Horizontal):
         session.changed()
         self._refresh()
         if session.model.unread_resource:
-            self._read_resource(session)
+            self._ask("resource", session.read_resource)
         self._dry_run(delay)
 
     def _refresh(self) -> None:
@@ -326,21 +313,25 @@ class FormEditor(OnDashboard, Horizontal):
             self.preview.show_session(self.session)
         self.post_message(self.Changed())
 
-    @work(group="resource", exit_on_error=False)
-    async def _read_resource(self, session: LaunchSession) -> None:
-        while await session.read_resource():
+    def _ask(self, group: str, asking: Callable[[], Awaitable[object]], *, exclusive: bool = False) -> None:
+        """Ask something in a worker, then show the answer."""
+
+        async def ask() -> None:
+            await asking()
             self._refresh()
 
-    @work(group="dry-run", exclusive=True, exit_on_error=False)
+        self.run_worker(ask, group=group, exclusive=exclusive)
+
+    @work(group="dry-run", exclusive=True)
     async def _dry_run(self, delay: float = 0) -> None:
         await asyncio.sleep(delay)
         session = self.session
         if session is None or session.fault:
             return
         if session.takes_other_workspace():
-            self._list_workspace(session)
+            self._ask("workspace", session.list_workspace, exclusive=True)
         self._show_partitions()
-        if await session.dry_run(lambda text: self.dashboard.post_to(self, self.Slow(text))):
+        if await session.dry_run(lambda text: self.call_later(self.show_slow, text)):
             await self.form.show_roles(session.model)
             if session.model.lost:
                 lost = ", ".join(session.model.lost)
@@ -350,24 +341,15 @@ class FormEditor(OnDashboard, Horizontal):
             self._changed(_AT_ONCE)
         self._refresh()
 
-    def on_form_editor_slow(self, message: Slow) -> None:
+    def show_slow(self, text: str) -> None:
+        """Show the progress of a component that takes long."""
         if self.session is not None and not self.is_answered:
-            self.session.note = f"the component is running: {message.text}"
+            self.session.note = f"the component is running: {text}"
             self.preview.show_session(self.session)
-
-    @work(group="workspace", exclusive=True, exit_on_error=False)
-    async def _list_workspace(self, session: LaunchSession) -> None:
-        await session.list_workspace()
-        self._refresh()
 
     def _show_partitions(self) -> None:
         if self.session is not None and self.preview.tab == "partitions":
-            self._find_partitions(self.session)
-
-    @work(group="partitions", exit_on_error=False)
-    async def _find_partitions(self, session: LaunchSession) -> None:
-        await session.find_partitions()
-        self.preview.show_session(session)
+            self._ask("partitions", self.session.find_partitions)
 
     def stop_dry_run(self) -> None:
         """Ignore the answer: it would replace the error of a failed launch."""

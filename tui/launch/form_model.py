@@ -166,7 +166,7 @@ class FormModel:
         """Fill fields from config or a profile, unless their origin has a higher rank."""
         for field in self.section(section):
             if (value := given.get(field.name)) is not None:
-                origin = Origin.PROFILE if value.origin.startswith("profile") else Origin.CONFIG
+                origin = Origin.PROFILE if value.is_of_profile else Origin.CONFIG
                 if field.origin.rank <= origin.rank:
                     field.take(given_text(value.value, field), origin, value.source)
         self._derive()
@@ -357,39 +357,34 @@ class FormModel:
         Secrets are masked. Values that the form has no field for are empty now. Without a launch, the form is compared
         with the job that it was filled from, if any.
         """
-        if record is None:
-            return self._diff_from_job()
-        rows = []
-        for field in self:
-            before, now = _text_then(field, record), field.default if field.is_hidden else field.text
-            if before != now:
-                name = f"{field.role} {field.name}".strip()
-                rows.append((name, mask_text(field.name, before), mask_text(field.name, now)))
-        for section, values in ((ARGUMENT, record.arguments), (OPTION, record.cfg)):
-            for name, value in values.items():
-                if self.get(section, name) is None and (text := plain_text(value)):
-                    rows.append((name, mask_text(name, text), ""))
-        rows += self._script_diff(record)
-        if record.scheduler != self.scheduler:
-            rows.append(("scheduler", record.scheduler, self.scheduler))
-        return rows
-
-    def keep_job(self, scheduler: str) -> None:
-        """Keep the present texts of the fields as those of a job that ran on this scheduler."""
-        self._ran = scheduler, {field.key: field.text for field in self}
-
-    def _diff_from_job(self) -> list[tuple[str, str, str]]:
-        if self._ran is None:
+        if record is not None:
+            scheduler, before = record.scheduler, self._texts_of(record)
+        elif self._ran is not None:
+            scheduler, before = self._ran
+        else:
             return []
-        scheduler, before = self._ran
-        now = {field.key: field.text for field in self}
+        now = {field.key: field.default if field.is_hidden else field.text for field in self}
         rows = []
         for section, name in dict.fromkeys([*now, *before]):
             then, text = before.get((section, name), ""), now.get((section, name), "")
             if then != text:
-                role = field.role if (field := self.get(section, name)) else ""
-                rows.append((f"{role} {name}".strip(), mask_text(name, then), mask_text(name, text)))
+                label = f"{role_of(section)} {name}".strip()
+                rows.append((label, mask_text(name, then), mask_text(name, text)))
+        if record is not None:
+            rows += self._script_diff(record)
         return rows if scheduler == self.scheduler else [*rows, ("scheduler", scheduler, self.scheduler)]
+
+    def _texts_of(self, record: LaunchRecord) -> dict[tuple[str, str], str]:
+        """Return the texts of an earlier launch by section and name, also of values without a field."""
+        texts = {field.key: _text_then(field, record) for field in self}
+        for section, values in ((ARGUMENT, record.arguments), (OPTION, record.cfg)):
+            for name, value in values.items():
+                texts.setdefault((section, name), plain_text(value))
+        return texts
+
+    def keep_job(self, scheduler: str) -> None:
+        """Keep the present texts of the fields as those of a job that ran on this scheduler."""
+        self._ran = scheduler, {field.key: field.text for field in self}
 
     def script_lines(self) -> list[ScriptLine]:
         """Return the lines of the batch script with the changes of the form; none without a script."""

@@ -10,15 +10,16 @@ from textual.containers import Vertical
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
+from textual.suggester import SuggestFromList
 from textual.widgets import Input
 
 from ...logs.text.sanitize import plain
 from ..format import cut
 from ..ui.choice_field import ChoiceField
 from ..ui.drawing import guard_render
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.theme import glyphs_of
-from .field_input import FieldInput
+from .field_input import FieldInput, PathSuggester, complete_path
 from .form_field import COMPUTED, MOST_SIDE_BY_SIDE, Field, Origin
 
 # Cells of a label, and on a narrow screen; of the origin with its gap; and lines of an error.
@@ -106,20 +107,20 @@ class FieldRow(Vertical):
     def _error_lines(self, width: int) -> list[RichText]:
         if not self.error:
             return []
-        text = Text(f"{glyphs_of(self.app).bad} {plain(self.error)}", STYLES.removed)
+        text = Text(f"{glyphs_of(self.app).bad} {plain(self.error)}", "$style-removed")
         return list(text.wrap(self.app.console, max(1, width - _LABEL - 2)))[:_MOST_LINES]
 
     @guard_render
     def render(self) -> Text:
         glyphs, field, focused, quiet = glyphs_of(self.app), self.field, self.input.has_focus, self._is_quiet
-        style = f"bold {STYLES.text}" if focused else STYLES.faint if quiet else STYLES.text
-        line = Text(glyphs.focus_bar if focused else " ", STYLES.accent, end="")
+        style = "bold $style-text" if focused else "$style-faint" if quiet else "$style-text"
+        line = Text(glyphs.focus_bar if focused else " ", "$style-accent", end="")
         line.append(field.name, style)
-        line.append(" *" if field.required else "", STYLES.accent)
+        line.append(" *" if field.required else "", "$style-accent")
         line.truncate(self._label_width - 1, overflow="ellipsis")
         line.pad_right(self.size.width - _ORIGIN + 2 - line.cell_len)
         origin = cut(plain(self.origin), _ORIGIN - 2, glyphs.cut)
-        line.append(origin, STYLES.faint if quiet else STYLES.muted)
+        line.append(origin, "$style-faint" if quiet else "$style-muted")
         for error in self._error_lines(self.size.width):
             line.append(f"\n{' ' * (_LABEL + 1)}").append_text(error)
         return line
@@ -162,22 +163,20 @@ class FieldRow(Vertical):
         field = self.field
         if isinstance(self.input, FieldInput):
             if field.known or len(field.choices) > MOST_SIDE_BY_SIDE:
-                self.input.complete_from(field.known or field.choices)
+                self.input.suggester = SuggestFromList(field.known or field.choices)
             elif field.is_file:
-                self.input.complete_paths()
+                self.input.suggester = PathSuggester(complete_path)
         # What was typed a moment ago has not reached the field yet.
         is_edited = self.input.has_focus and bool(self.input.value)
         if self.input.value != field.text and not is_edited:
             self.set_text(field.text)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        event.stop()
         # An event may be older than the present text.
         if event.value == self.input.value:
             self._report(event.value)
 
     def on_choice_field_changed(self, event: ChoiceField.Changed) -> None:
-        event.stop()
         self._report(event.value)
 
     def _report(self, text: str) -> None:
@@ -188,5 +187,4 @@ class FieldRow(Vertical):
     def on_descendant_focus(self) -> None:
         self.refresh_field()
 
-    def on_descendant_blur(self) -> None:
-        self.refresh_field()
+    on_descendant_blur = on_descendant_focus

@@ -11,7 +11,7 @@ from ...backends.abilities import SuggestsPartitions
 from ...base.errors import describe_error
 from ...logs.text.sanitize import plain
 from ..format import clock, cut, duration
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 
 if TYPE_CHECKING:
     from ...backends.api import PartitionStatus
@@ -49,19 +49,19 @@ def find_partitions(runner: Runner, plan: LaunchPlan) -> PartitionsFound:
 def partitions_text(found: PartitionsFound | None) -> Text:
     """Return a table of partitions; None while the backend is asked."""
     if found is None:
-        return Text("Waiting for the backend's estimates", STYLES.faint)
+        return Text("Waiting for the backend's estimates", "$style-faint")
     if found.error:
-        return Text(plain(found.error), STYLES.removed)
+        return Text(plain(found.error), "$style-removed")
     text = Text(end="", no_wrap=True)
-    text.append(f"{'PARTITION':<13}{'NODES':>7}{'GPUS':>8}  {'LIMIT':<7} STARTS\n", STYLES.faint)
+    text.append(f"{'PARTITION':<13}{'NODES':>7}{'GPUS':>8}  {'LIMIT':<7} STARTS\n", "$style-faint")
     for partition in found.partitions:
         gpus = f"{partition.gpus_free}/{partition.gpus}" if partition.gpus else "-"
         limit = duration(partition.limit) if partition.limit is not None else "none"
         start = start_words(partition.start, found.at) if partition.start else ""
-        text.append(f"{cut(plain(partition.name), 12, '~'):<13}", STYLES.text)
-        text.append(f"{f'{partition.free}/{partition.nodes}':>7}{gpus:>8}  {limit:<7} ", STYLES.muted)
-        text.append(f"{plain(partition.fault) or start}\n", STYLES.pending if partition.fault else STYLES.text)
-    return text.append(f"\nfree / all, at {clock(found.at, found.at)}, for the current request", STYLES.faint)
+        text.append(f"{cut(plain(partition.name), 12, '~'):<13}", "$style-text")
+        text.append(f"{f'{partition.free}/{partition.nodes}':>7}{gpus:>8}  {limit:<7} ", "$style-muted")
+        text.append(f"{plain(partition.fault) or start}\n", "$style-pending" if partition.fault else "$style-text")
+    return text.append(f"\nfree / all, at {clock(found.at, found.at)}, for the current request", "$style-faint")
 
 
 def start_words(at: float, now: float) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 
 from ...logs.text.sanitize import plain
 from ..format import bytes_words, count
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.pane import Pane
 from ..ui.steady_static import SteadyStatic
 from ..ui.theme import glyphs_of
@@ -35,15 +34,12 @@ class Preview(Pane):
     """Texts behind tabs; the last three tabs exist only where the launch has such."""
 
     def __init__(self) -> None:
-        super().__init__(id="preview")
         self._content = SteadyStatic()
         self.body = VerticalScroll(self._content, id="preview-body")
+        super().__init__("", self.body, id="preview")
         self._tab = TABS[0]
         self._session: LaunchSession | None = None
         self._drawn: tuple[object, ...] = ()
-
-    def compose_body(self) -> ComposeResult:
-        yield self.body
 
     def on_mount(self) -> None:
         self._draw()
@@ -92,26 +88,24 @@ class Preview(Pane):
 
     def _source(self, tab: str, session: LaunchSession) -> tuple[Any, ...]:
         """Return the function that makes the text of a tab, and its arguments."""
-        if tab == "diff":
-            return diff_text, session.diff, session.last is not None, session.not_repeated, session.request_diff
-        if tab == "command":
-            return command_text, session.command
-        if tab == "script":
-            return script_text, session.script_lines, glyphs_of(self.app)
-        if tab == "partitions":
-            return partitions_text, session.partitions
-        if tab == "workspace":
-            return workspace_text, session.listing, session.unreadable
-        return request_text, session.request, session.note, session.label, session.interpreter
+        sources: dict[str, tuple[Any, ...]] = {
+            "command": (command_text, session.command),
+            "diff": (diff_text, session.diff, session.last is not None, session.not_repeated, session.request_diff),
+            "dry run": (request_text, session.request, session.note, session.label, session.interpreter),
+            "script": (script_text, session.script_lines, glyphs_of(self.app)),
+            "partitions": (partitions_text, session.partitions),
+            "workspace": (workspace_text, session.listing, session.unreadable),
+        }
+        return sources[tab]
 
 
 def request_text(request: str, note: str, label: str, interpreter: str) -> Text:
     """Return a request, under the reason why it is out of date, if any."""
     return Text.assemble(
-        (f"{plain(note)}\n" if note else "", STYLES.pending),
-        ("The last valid request:\n\n" if note and request else "", STYLES.muted),
-        (f"the first of the sweep: {plain(label)}\n\n" if label else "", STYLES.faint),
-        (f"component run by {plain(interpreter)}\n\n" if interpreter else "", STYLES.faint),
+        (f"{plain(note)}\n" if note else "", "$style-pending"),
+        ("The last valid request:\n\n" if note and request else "", "$style-muted"),
+        (f"the first of the sweep: {plain(label)}\n\n" if label else "", "$style-faint"),
+        (f"component run by {plain(interpreter)}\n\n" if interpreter else "", "$style-faint"),
         yaml_text("\n".join(plain(line) for line in request.splitlines())),
         end="",
     )
@@ -120,15 +114,15 @@ def request_text(request: str, note: str, label: str, interpreter: str) -> Text:
 def command_text(command: str) -> Text:
     """Return the commands of a form, a paragraph each."""
     lines = [plain(line) for line in command.splitlines()]
-    return Text("\n\n".join(line if line.startswith("#") else f"$ {line}" for line in lines), STYLES.log)
+    return Text("\n\n".join(line if line.startswith("#") else f"$ {line}" for line in lines), "$style-log")
 
 
 def workspace_text(listing: WorkspaceListing | None, unreadable: str) -> Text:
     """Return the files of a workspace, the largest first, with their sum and the ignore rules."""
     if unreadable:
-        return Text(plain(unreadable), STYLES.removed)
+        return Text(plain(unreadable), "$style-removed")
     if listing is None:
-        return Text("Reading the workspace", STYLES.faint)
+        return Text("Reading the workspace", "$style-faint")
     more = "" if listing.is_whole else " and more: not all files were counted"
     rules = [f"by {plain(name)}" for name in listing.rules] or ["no ignore file: everything is shipped"]
     left_out = sorted(listing.left.items(), key=lambda item: -item[1])
@@ -136,12 +130,12 @@ def workspace_text(listing: WorkspaceListing | None, unreadable: str) -> Text:
     files = [(f"{bytes_words(size):>10}  ", f"{plain(path)}\n") for path, size in largest[:MAX_FILES]]
     rest = len(largest) - MAX_FILES
     return Text.assemble(
-        (f"{count(len(largest), 'file')}, {bytes_words(listing.total)}{more}\n", STYLES.text),
-        ("\n".join(rules) + "\n", STYLES.faint),
-        ("".join(f"  {number:>6,} left out by {plain(rule)}\n" for rule, number in left_out), STYLES.muted),
+        (f"{count(len(largest), 'file')}, {bytes_words(listing.total)}{more}\n", "$style-text"),
+        ("\n".join(rules) + "\n", "$style-faint"),
+        ("".join(f"  {number:>6,} left out by {plain(rule)}\n" for rule, number in left_out), "$style-muted"),
         "\n",
-        *(part for size, path in files for part in ((size, STYLES.faint), (path, STYLES.log))),
-        (f"and {rest:,} smaller ones\n" if rest > 0 else "", STYLES.faint),
+        *(part for size, path in files for part in ((size, "$style-faint"), (path, "$style-log"))),
+        (f"and {rest:,} smaller ones\n" if rest > 0 else "", "$style-faint"),
         end="",
     )
 
@@ -153,15 +147,15 @@ def script_text(lines: Sequence[ScriptLine], glyphs: Glyphs) -> Text:
         sign = "+" if not line.number else glyphs.differs if line.given else " "
         gap = "   " if line.text and line.given else ""
         parts += [
-            (f"{line.number or '':>4} ", STYLES.faint),
-            (f"{sign} ", STYLES.pending),
-            (f"{plain(line.text)}{gap}", STYLES.log if line.text.startswith("#SBATCH") else STYLES.muted),
-            (f"{plain(' '.join(line.given))}\n", STYLES.added),
+            (f"{line.number or '':>4} ", "$style-faint"),
+            (f"{sign} ", "$style-pending"),
+            (f"{plain(line.text)}{gap}", "$style-log" if line.text.startswith("#SBATCH") else "$style-muted"),
+            (f"{plain(' '.join(line.given))}\n", "$style-added"),
         ]
     more = len(lines) - MAX_SCRIPT_LINES
     rest = f"and {count(more, 'more line')}\n" if more > 0 else ""
     end = f"{rest}\nThe file itself is not changed: the changes are passed to sbatch."
-    return Text.assemble(*parts, (end, STYLES.faint), end="")
+    return Text.assemble(*parts, (end, "$style-faint"), end="")
 
 
 def diff_text(
@@ -179,19 +173,19 @@ def diff_text(
         request: lines of the request, those that are removed with ``-`` and those that are added with ``+`` in front.
     """
     if not compared and not_repeated is None:
-        return Text("This component has not been launched here before", STYLES.faint)
-    parts: list[tuple[str, str]] = [(f"{plain(note)}\n", STYLES.pending) for note in not_repeated or ()]
+        return Text("This component has not been launched here before", "$style-faint")
+    parts: list[tuple[str, str]] = [(f"{plain(note)}\n", "$style-pending") for note in not_repeated or ()]
     if not rows:
         same = "Same as the last launch" if compared else "Otherwise the same" if parts else "Same as the job that ran"
-        parts.append((same, STYLES.faint))
+        parts.append((same, "$style-faint"))
     for name, before, after in rows:
         parts += [
-            (f"{name}\n", STYLES.text),
-            (f"  - {plain(before) or 'none'}\n", STYLES.removed),
-            (f"  + {plain(after) or 'none'}\n", STYLES.added),
+            (f"{name}\n", "$style-text"),
+            (f"  - {plain(before) or 'none'}\n", "$style-removed"),
+            (f"  + {plain(after) or 'none'}\n", "$style-added"),
         ]
     if request:
-        parts.append(("\nIn the request:\n", STYLES.faint))
-    styles = {"-": STYLES.removed, "+": STYLES.added}
-    parts += [(f"  {plain(line)}\n", styles.get(line[:1], STYLES.muted)) for line in request]
+        parts.append(("\nIn the request:\n", "$style-faint"))
+    styles = {"-": "$style-removed", "+": "$style-added"}
+    parts += [(f"  {plain(line)}\n", styles.get(line[:1], "$style-muted")) for line in request]
     return Text.assemble(*parts, end="")

@@ -5,20 +5,27 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textual.screen import Screen
 
 from ...backends.shared.progress import Progress
 from ..messages import LaunchProgressed
+from .progress_dialog import LaunchDialog
 
 if TYPE_CHECKING:
     from ..dashboard import Dashboard
-    from .progress_dialog import LaunchDialog
-
 
 # Seconds from the first report of a launch to its dialog; shorter launches report in the status line.
 SOON = 2.0
+
+
+class _Begun(NamedTuple):
+    """A launch under way: its dialog, the screen that it was begun on, and when (`time.monotonic`)."""
+
+    dialog: LaunchDialog
+    screen: Screen[Any]
+    at: float
 
 
 class LaunchWatch:
@@ -26,23 +33,21 @@ class LaunchWatch:
 
     def __init__(self, app: Dashboard) -> None:
         self._app = app
-        self._dialogs: dict[Progress, LaunchDialog] = {}
+        self._begun: dict[Progress, _Begun] = {}
         self._idle = asyncio.Event()
         self._idle.set()
-        # The name of each, the screen that it was begun on, and when (`time.monotonic`).
-        self._begun: dict[Progress, tuple[str, Screen[Any], float]] = {}
 
     def begin(self, what: str) -> Progress:
         """Make the `Progress` of a launch, named ``what``; call `end` with it afterwards."""
         progress = Progress(lambda text: self._app.post_from_thread(LaunchProgressed(progress, what, text)))
         self._idle.clear()
-        self._begun[progress] = what, self._app.screen, time.monotonic()
+        self._begun[progress] = _Begun(LaunchDialog(what, progress), self._app.screen, time.monotonic())
         return progress
 
     @property
     def names(self) -> list[str]:
         """The names of all launches under way."""
-        return [what for what, _, _ in self._begun.values()]
+        return [begun.dialog.what for begun in self._begun.values()]
 
     def cancel(self) -> None:
         """Cancel all launches under way."""
@@ -58,41 +63,39 @@ class LaunchWatch:
     @property
     def under_way(self) -> list[tuple[str, Progress]]:
         """Names and progress of the launches that have reported."""
-        return [(dialog.what, progress) for progress, dialog in self._dialogs.items()]
+        return [(begun.dialog.what, progress) for progress, begun in self._begun.items() if begun.dialog.has_reports]
 
     def show(self, message: LaunchProgressed) -> None:
-        """Show a report."""
+        """Show a report; one that comes after the end of its launch is ignored."""
         progress = message.progress
-        if progress.is_over:
+        if progress not in self._begun:
             return
-        if progress not in self._dialogs:
-            from .progress_dialog import LaunchDialog
-
-            self._dialogs[progress] = LaunchDialog(message.what, progress)
+        dialog = self._begun[progress].dialog
+        if not dialog.has_reports:
             self._app.set_timer(SOON, lambda: self._open(progress))
-        if not self._dialogs[progress].is_attached:
+        if not dialog.is_attached:
             self._app.status.say(message.text)
-        self._dialogs[progress].say(message.text)
+        dialog.say(message.text)
 
     def _open(self, progress: Progress) -> None:
         """Open the dialog unless the user has moved on to something else."""
-        _, screen, at = self._begun.get(progress, ("", None, 0.0))
+        begun = self._begun.get(progress)
         # An app that ends has no screen.
-        if self._app.screen_stack and self._app.screen is screen and self._app.feed.last_key_at < at:
+        if begun is None or not self._app.screen_stack or self._app.screen is not begun.screen:
+            return
+        if self._app.feed.last_key_at < begun.at:
             self.open(progress)
 
     def open(self, progress: Progress) -> None:
         """Open the dialog of a launch; nothing happens after its end."""
-        dialog = self._dialogs.get(progress)
-        if dialog is not None and not dialog.is_attached:
-            self._app.push_screen(dialog)
+        begun = self._begun.get(progress)
+        if begun is not None and not begun.dialog.is_attached:
+            self._app.push_screen(begun.dialog)
 
     def end(self, progress: Progress) -> None:
         """Close the dialog of a launch that has ended."""
-        progress.is_over = True
-        self._begun.pop(progress, None)
+        begun = self._begun.pop(progress, None)
         if not self._begun:
             self._idle.set()
-        dialog = self._dialogs.pop(progress, None)
-        if dialog is not None and dialog.is_attached:
-            dialog.leave()
+        if begun is not None and begun.dialog.is_attached:
+            begun.dialog.dismiss()

@@ -11,7 +11,7 @@ from textual.widgets import Button, Static
 from ...logs.text.sanitize import plain
 from ..format import cut
 from ..ui.dialog import TEXT_WIDTH, Dialog
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.theme import glyphs_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class LaunchDialog(Dialog[None]):
         return "Launching"
 
     def lines(self) -> list[Text]:
-        return [Text(cut(plain(self.what), TEXT_WIDTH, glyphs_of(self.app).cut), f"bold {STYLES.text}")]
+        return [Text(cut(plain(self.what), TEXT_WIDTH, glyphs_of(self.app).cut), "bold $style-text")]
 
     def compose_question(self) -> ComposeResult:
         yield self._text
@@ -50,6 +50,10 @@ class LaunchDialog(Dialog[None]):
     def on_mount(self) -> None:
         self._draw()
 
+    @property
+    def has_reports(self) -> bool:
+        return bool(self._said)
+
     def say(self, text: str) -> None:
         """Show a report; it replaces the last one with the same words before the colon."""
         if self._said and self._said[-1].partition(":")[0] == text.partition(":")[0]:
@@ -61,19 +65,12 @@ class LaunchDialog(Dialog[None]):
 
     def _draw(self) -> None:
         rows = [row for text in self._said for row in wrap(plain(text), TEXT_WIDTH)][-_LINES:]
-        lines = [Text(row, STYLES.muted) for row in rows] + [Text()] * (_LINES - len(rows))
+        lines = [Text(row, "$style-muted") for row in rows] + [Text()] * (_LINES - len(rows))
         self._text.update(Text("\n", no_wrap=True).join([Text(), *lines, Text()]))
-
-    def leave(self) -> None:
-        """Close: the launch is over."""
-        self.dismiss(None)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         if event.button.id == "end":
-            self._end_launch()
+            self.say("Stopping the launch")
+            self._progress.cancel()
         else:
-            self.dismiss(None)
-
-    def _end_launch(self) -> None:
-        self.say("Stopping the launch")
-        self._progress.cancel()
+            self.dismiss()

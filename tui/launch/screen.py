@@ -25,9 +25,10 @@ from ..messages import ActionDone
 from ..rows import JobRow
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
+from ..ui.pane import Divider
 from ..ui.theme import now_of
-from .component_chooser import ComponentChooser
+from .component_docs import ComponentDocs
 from .component_picker import ComponentPicker
 from .field_input import FieldInput
 from .form_editor import FormEditor
@@ -73,7 +74,9 @@ class LaunchScreen(BaseScreen):
         scheduler: str = "",
     ) -> None:
         super().__init__()
-        self.chooser = ComponentChooser()
+        self.docs = ComponentDocs()
+        self.picker = ComponentPicker(self.docs)
+        self._chooser = Horizontal(self.picker, Divider(id="launch-divider"), self.docs, id="chooser")
         self.editor = FormEditor()
         self.editor.display = False
         self._start = Start(record, foreign, changes, chosen=scheduler)
@@ -85,19 +88,19 @@ class LaunchScreen(BaseScreen):
     def compose_body(self) -> ComposeResult:
         """Yield both steps; the style sheet shows what the step and the width ask for."""
         with Horizontal(id="launch-body"):
-            yield self.chooser
+            yield self._chooser
             yield self.editor
 
     def on_mount(self) -> None:
-        self.chooser.list_components()
+        self.picker.list_components()
         if self._start.is_relaunch or self._component is not None:
             # What is typed before the form is there is for no list.
             self._show_step(picking=False)
-            self._open_form(self._component)
+            self.run_worker(self._open(self._component), group="open form", exclusive=True)
         else:
             # At once: the next key may be here already. And again once it is shown: before, nothing takes the focus.
-            self.set_focus(self.chooser.picker.search)
-            self.chooser.picker.search.focus()
+            self.set_focus(self.picker.search)
+            self.picker.search.focus()
 
     def on_unmount(self) -> None:
         self._keep_draft()
@@ -124,25 +127,21 @@ class LaunchScreen(BaseScreen):
     def _show_step(self, *, picking: bool) -> None:
         # No class of the screen or of the editor, which would style every field anew.
         self.editor.display = not picking
-        self.chooser.set_class(not picking, "-chosen")
+        self._chooser.set_class(not picking, "-chosen")
 
     def on_component_picker_chosen(self, message: ComponentPicker.Chosen) -> None:
-        self.chooser.picker.hold()
+        self.picker.hold()
         self._open_chosen(message.component)
 
-    @work(group="open form", exclusive=True, exit_on_error=False)
+    @work(group="open form", exclusive=True)
     async def _open_chosen(self, component: ComponentSummary) -> None:
         try:
             await self._open(component)
         finally:
-            typed = self.chooser.picker.release()
+            typed = self.picker.release()
         # Letters that came before the form are for its first field.
         if typed and isinstance(self.focused, FieldInput):
             self.focused.post_message(events.Paste(typed))
-
-    @work(group="open form", exclusive=True, exit_on_error=False)
-    async def _open_form(self, component: ComponentSummary | None) -> None:
-        await self._open(component)
 
     async def _open(self, component: ComponentSummary | None) -> None:
         runner, settings, start = self.dashboard.runner, self.dashboard.settings, self._start
@@ -155,7 +154,7 @@ class LaunchScreen(BaseScreen):
             component = ComponentSummary(name, "file", Path(), 0)
         if component is None:
             session = LaunchSession(runner, settings, start)
-        elif (described := await self.chooser.choose(component)) is not None:
+        elif (described := await self.picker.choose(component)) is not None:
             session = LaunchSession(runner, settings, start, described.doc, described.last)
         else:
             session = None
@@ -166,10 +165,10 @@ class LaunchScreen(BaseScreen):
             if start.draft is not None and not session.model.lost_arguments:
                 self.dashboard.status.say("Filled with the values that you typed before")
         elif self.focused is None:
-            self.chooser.picker.search.focus()
+            self.picker.search.focus()
         self.refresh_bars()
 
-    @on(ComponentChooser.Listed)
+    @on(ComponentPicker.Listed)
     @on(FormEditor.Changed)
     def show_state(self) -> None:
         """Show in the bars how things stand."""
@@ -201,7 +200,7 @@ class LaunchScreen(BaseScreen):
         else:
             self._ask_to_launch(plans)
 
-    @work(group="dialog", exit_on_error=False)
+    @work(group="dialog")
     async def _ask_to_launch(self, plans: list[LaunchPlan]) -> None:
         if await self.app.push_screen_wait(sweep_dialog(plans, self.glyphs)):
             self._launch(plans)
@@ -212,7 +211,7 @@ class LaunchScreen(BaseScreen):
     def _launch(self, plans: list[LaunchPlan]) -> None:
         self._submitting = True
         # The launch continues when the screen is left.
-        self.dashboard.run_worker(self._submit(plans, self.dashboard), group="submit", exit_on_error=False)
+        self.dashboard.run_worker(self._submit(plans, self.dashboard), group="submit")
 
     async def _submit(self, plans: list[LaunchPlan], dashboard: Dashboard) -> None:
         """Launch; then show the new jobs, or keep the form and show the error."""
@@ -279,7 +278,7 @@ class LaunchScreen(BaseScreen):
             self._show_step(picking=True)
             self._keep_draft()
             self.editor.close()
-            self.chooser.picker.search.focus()
+            self.picker.search.focus()
             self.refresh_bars()
         else:
             self.dismiss()
@@ -292,21 +291,19 @@ class LaunchScreen(BaseScreen):
         """Return the path, and the profile of the form."""
         model = self.editor.model
         profile = f"   profile {plain(model.profile)}" if model is not None and model.profile else ""
-        return super().top_middle().append(profile, STYLES.accent)
+        return super().top_middle().append(profile, "$style-accent")
 
     def summary(self) -> Text:
         """Return how many components there are, while one is picked."""
-        return self.chooser.summary() if self.is_picking else Text()
+        return self.picker.summary() if self.is_picking else Text()
 
     def counts(self) -> Text:
         """Return how many components there are that did not load."""
-        broken = (
-            [component for component in self.chooser.picker.components if component.error] if self.is_picking else []
-        )
+        broken = [component for component in self.picker.components if component.error] if self.is_picking else []
         if not broken:
             return Text()
         where = f"{broken[0].name} line {broken[0].line}" if broken[0].line else broken[0].name
-        return Text(f"{count(len(broken), 'component')} cannot be used: {plain(where)}", STYLES.pending)
+        return Text(f"{count(len(broken), 'component')} cannot be used: {plain(where)}", "$style-pending")
 
     def hints(self) -> list[Hint]:
         """Return the keys of the step."""
@@ -318,7 +315,6 @@ class LaunchScreen(BaseScreen):
                 Hint("picker.pin", "Pin"),
                 Hint("launch.back", "Back"),
                 Hint("picker.edit", "Edit file"),
-                Hint("app.keys", "Keys"),
             ]
         ready = self.editor.is_ready
         return [
@@ -331,5 +327,4 @@ class LaunchScreen(BaseScreen):
             Hint("launch.profile", "Profile"),
             Hint("", "Next field", key="tab"),
             Hint("launch.back", "Back"),
-            Hint("app.keys", "Keys"),
         ]

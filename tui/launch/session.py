@@ -322,15 +322,12 @@ class LaunchSession:
             self._partitions_are_asked = True
             self.partitions = await asyncio.to_thread(find_partitions, self._runner, self.model.plan())
 
-    async def read_resource(self) -> bool:
-        """Read the named resource of the form, made by code of others; return whether one was read."""
-        name = "" if self._reads_resource else self.model.unread_resource
-        if not name:
-            return False
+    async def read_resource(self) -> None:
+        """Read the named resource of the form, made by code of others, until it is the present one."""
         # One at a time: each letter names another one.
-        self._reads_resource = True
-        try:
-            self.model.learn_resource(name, await asyncio.to_thread(named_resource, name))
-        finally:
-            self._reads_resource = False
-        return True
+        while not self._reads_resource and (name := self.model.unread_resource):
+            self._reads_resource = True
+            try:
+                self.model.learn_resource(name, await asyncio.to_thread(named_resource, name))
+            finally:
+                self._reads_resource = False

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
-
-from textual.app import ComposeResult
 
 from ...specs.status import AppState, ReplicaState
 from ..format import age, count, split_name
 from ..ui.job_cells import first_failed, state_text
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of, now_of
 from .pane import LogPane
@@ -32,19 +29,15 @@ class LogsArea(Pane):
     """
 
     def __init__(self, *, id: str | None = None, compact: bool = False, with_job: bool = True) -> None:
-        super().__init__("Logs", id=id)
         self._with_job = with_job
-        self.log_pane = LogPane(id="log-pane")
+        self.log_pane = LogPane()
         self.log_pane.compact = compact
+        super().__init__("Logs", self.log_pane, id=id)
         self._shown: tuple[object, ...] = ()
         self._row: JobRow | None = None
         self._final = False
         # Whether the log was put to what the job ended of: once, then a person goes where they like.
         self._stood = False
-
-    def compose_body(self) -> ComposeResult:
-        """Yield the log pane."""
-        yield self.log_pane
 
     def on_mount(self) -> None:
         """Take what the settings call an error."""
@@ -68,9 +61,7 @@ class LogsArea(Pane):
             self.log_pane.clear(_NO_LOG if row is not None and row.history else "")
         self._refresh_title()
 
-    def show_logs(
-        self, described: DescribeAppResponse | None, logs: list[ReplicaLog], is_final: Callable[[], bool] | None = None
-    ) -> None:
+    def show_logs(self, described: DescribeAppResponse | None, logs: list[ReplicaLog]) -> None:
         """Show a described job's logs; the same logs again change nothing."""
         self._final = described is not None and described.has_ended
         key = tuple((log.role, log.replica) for log in logs)
@@ -78,7 +69,7 @@ class LogsArea(Pane):
             self.log_pane.check_final()
         else:
             self._shown = key
-            self.log_pane.show(logs, is_final=is_final or (lambda: self._final))
+            self.log_pane.show(logs, is_final=lambda: self._final)
         if described is not None:
             replicas = [replica for status in described.roles_statuses for replica in status.replicas]
             failed = (number for number, replica in enumerate(replicas) if replica.state is ReplicaState.FAILED)
@@ -93,7 +84,7 @@ class LogsArea(Pane):
             self.log_pane.select_replica(replica)
             self.log_pane.show_cause()
 
-    def on_log_pane_status_changed(self, _message: LogPane.StatusChanged) -> None:
+    def on_log_pane_status_changed(self) -> None:
         """Repeat the log's state in the title where it has no row of its own."""
         self._refresh_title()
 
@@ -104,20 +95,20 @@ class LogsArea(Pane):
         row, status = self._row, self.log_pane.status
         info = Text()
         if row is not None and self.log_pane.compact and self._with_job:
-            info.append(split_name(row.name)[0], STYLES.muted)
+            info.append(split_name(row.name)[0], "$style-muted")
             info.append("  ")
             info.append_text(state_text(row.state, glyphs))
             seconds = row.age_seconds(now_of(self.app))
             if row.why and row.is_final:
-                info.append(f"  {row.why}", STYLES.muted)
+                info.append(f"  {row.why}", "$style-muted")
             elif seconds is not None:
-                info.append(f" {age(seconds)}", STYLES.muted)
+                info.append(f" {age(seconds)}", "$style-muted")
         if row is not None:
-            info.append(f"{'   ' if info else ''}{status.shown}", STYLES.faint)
-            info.append(f"   since {status.since}" if status.since else "", STYLES.pending)
+            info.append(f"{'   ' if info else ''}{status.shown}", "$style-faint")
+            info.append(f"   since {status.since}" if status.since else "", "$style-pending")
         self.rule.info = info
         right = Text()
         if self.log_pane.compact and row is not None:
             right.append_text(self.log_pane.state_text())
-            right.append(f"  {count(status.line_count, 'line')}", STYLES.faint)
+            right.append(f"  {count(status.line_count, 'line')}", "$style-faint")
         self.rule.right = right

@@ -6,9 +6,10 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from textual import events, work
+from textual import work
 from textual.app import ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -18,6 +19,7 @@ from textual.reactive import var
 from ...logs.pattern.pattern import PatternError
 from ...logs.source.replica_log import ReplicaLog
 from ...logs.text.sanitize import plain
+from ..dashboard import OnDashboard
 from ..format import count
 from ..ui.bars import key_of
 from ..ui.palette import Text
@@ -26,10 +28,9 @@ from .replica_bar import ReplicaBar
 from .replica_picker import ALL, ReplicaPicker
 from .rows import TIME_MODES
 from .save import save
-from .search import LogSearch
-from .search_row import Mode
+from .search import LogSearch, Mode
 from .session import AnyLog, LogGrew, LogSession
-from .status import LogStatus, PillPressed, StatusRow, state_text, status_of
+from .status import LogStatus, StatusRow, state_text, status_of
 from .text import LineForm
 from .view import LogView
 
@@ -81,7 +82,7 @@ _WIDE = 100
 _TIMES_FROM = 70
 
 
-class LogPane(Vertical):
+class LogPane(OnDashboard, Vertical):
     """Shows the logs of a job's replicas, merged or one of them, as they come.
 
     A thread of its own reads the files; it is ended when other logs are shown or the pane goes away.
@@ -94,35 +95,32 @@ class LogPane(Vertical):
     compact: var[bool] = var(False)
     """Leave out the status row and the replicas' row, for a layout that says the state in its title."""
 
+    @dataclass
     class StatusChanged(Message):
         """The pane follows, stands still, has more lines, or shows another replica or stream."""
 
-        def __init__(self, status: LogStatus) -> None:
-            super().__init__()
-            self.status = status
+        status: LogStatus
 
         def can_replace(self, message: Message) -> bool:
             """Only the last of several that wait matters."""
             return isinstance(message, LogPane.StatusChanged)
 
+    @dataclass
     class Said(Message):
         """Something to tell the person, such as that nothing was found."""
 
-        def __init__(self, text: str, *, failed: bool = False) -> None:
-            super().__init__()
-            self.text = text
-            self.failed = failed
+        text: str
+        failed: bool = False
 
+    @dataclass
     class Copied(Message):
         """A text to be copied, and what it is, such as ``12 lines``."""
 
-        def __init__(self, text: str, what: str) -> None:
-            super().__init__()
-            self.text = text
-            self.what = what
+        text: str
+        what: str
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def __init__(self) -> None:
+        super().__init__(id="log-pane")
         self.status = LogStatus()
         """What the pane shows and does now."""
         self.job_name = ""
@@ -154,7 +152,7 @@ class LogPane(Vertical):
         """End the reading thread."""
         self.session.close()
 
-    def on_resize(self, _event: events.Resize) -> None:
+    def on_resize(self) -> None:
         """Take the layout of the new width."""
         self._arrange()
 
@@ -186,7 +184,7 @@ class LogPane(Vertical):
     def set_failed(self, replicas: frozenset[int]) -> None:
         """Mark the replicas that failed, by their places."""
         self._failed = replicas
-        self._bar.failed = replicas
+        self._refresh_status()
 
     def select_replica(self, replica: int | None) -> None:
         """Show one replica by its place, or all of them (None)."""
@@ -210,7 +208,7 @@ class LogPane(Vertical):
 
     def say(self, text: str, *, failed: bool = False) -> None:
         """Let the screen tell a person something."""
-        self.post_message(self.Said(text, failed=failed))
+        self.post_message(self.Said(text, failed))
 
     def focus_log(self) -> None:
         """Give the lines the focus."""
@@ -252,12 +250,9 @@ class LogPane(Vertical):
         self._refresh_status()
 
     def _refresh_status(self) -> None:
-        status = status_of(self.session, self._view, self._reason)
-        bar, session = self._bar, self.session
-        bar.numbers, bar.chosen, bar.failed = session.all_numbers, session.replica, self._failed
-        bar.stream, bar.wrap, bar.times = session.stream, self._view.wrap, self._view.times
-        self._row.options_shown = not bar.display
-        self._row.status = status
+        status = status_of(self.session, self._view, self._reason, self._failed)
+        self._row.options_shown = not self._bar.display
+        self._row.status = self._bar.status = status
         if status != self.status:
             if (status.state == "selecting") != (self.status.state == "selecting"):
                 self.refresh_bindings()
@@ -275,19 +270,16 @@ class LogPane(Vertical):
             self._view.log_changed()
             self._search.grew()
 
-    def on_log_view_changed(self, message: LogView.Changed) -> None:
+    def on_log_view_changed(self) -> None:
         """Say what is shown now."""
-        message.stop()
         self._refresh_status()
 
     def on_replica_bar_chosen(self, message: ReplicaBar.Chosen) -> None:
         """Show the replica that was clicked."""
-        message.stop()
         self.select_replica(message.replica)
 
-    def on_pill_pressed(self, message: PillPressed) -> None:
+    def on_pill_pressed(self) -> None:
         """Follow again."""
-        message.stop()
         self._view.follow()
 
     # Keys
@@ -365,7 +357,7 @@ class LogPane(Vertical):
         """Show the replica with a number."""
         self.select_replica(self.session.all_numbers.index(number))
 
-    @work(group="dialog", exit_on_error=False)
+    @work(group="dialog")
     async def action_choose(self) -> None:
         """Choose a replica from a list."""
         session = self.session
@@ -380,7 +372,7 @@ class LogPane(Vertical):
         elif self._view.selection is not None:
             self._view.unselect()
         else:
-            self._search.leave()
+            self._search.action_leave()
 
     # Search, filters, errors, places
 
@@ -420,13 +412,13 @@ class LogPane(Vertical):
             self._copy(log, numbers)
             view.unselect()
 
-    @work(group="copy", exclusive=True, exit_on_error=False)
+    @work(group="copy", exclusive=True)
     async def _copy(self, log: AnyLog, numbers: range) -> None:
         with self._failure_shown("Copying"):
             text = await run_steps(copied_text(log, numbers))
             self.post_message(self.Copied(text, count(len(numbers), "line")))
 
-    @work(group="dialog", exit_on_error=False)
+    @work(group="dialog")
     async def action_save(self) -> None:
         """Ask where to save the log, and save it."""
         from .save_dialog import SaveDialog
@@ -442,7 +434,7 @@ class LogPane(Vertical):
         if request is not None and session.log is not None:
             self._save(request)
 
-    @work(group="save", exclusive=True, exit_on_error=False)
+    @work(group="save", exclusive=True)
     async def _save(self, request: SaveRequest) -> None:
         session = self.session
         if request.kind == "all":

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...logs.source.replica_log import ReplicaLog
 from ...logs.text.sanitize import plain
 from ..ui.list_dialog import ListDialog
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text, replica_style
 from ..ui.replica_numbers import DIGITS, TypedNumber, replica_numbers
 from ..ui.theme import glyphs_of
 
@@ -46,12 +46,12 @@ class ReplicaPicker(ListDialog[int]):
     def rows(self) -> list[Text]:
         """Return all replicas together, then each."""
         failed = glyphs_of(self.app).failed
-        rows = [Text(f"all {len(self._logs)}, merged", STYLES.text)]
+        rows = [Text(f"all {len(self._logs)}, merged", "$style-text")]
         for place, (number, log) in enumerate(zip(self._numbers, self._logs, strict=True)):
-            row = Text(f"{number:>4}", STYLES.replica(number))
-            row.append(f"  {plain(log.role)}/{log.replica}", STYLES.muted)
+            row = Text(f"{number:>4}", replica_style(number))
+            row.append(f"  {plain(log.role)}/{log.replica}", "$style-muted")
             if place in self._failed:
-                row.append(f"  {failed}", STYLES.failed)
+                row.append(f"  {failed}", "$style-failed")
             rows.append(row)
         return rows
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.content import Content
-from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
@@ -17,12 +19,12 @@ from ...logs.text.sanitize import plain
 from ..ui.bars import key_of, key_text
 from ..ui.choice_field import ChoiceField
 from ..ui.dialog import Dialog
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from .export import ExportError
 from .save import SaveKind, save_path
 
-_KINDS: dict[SaveKind, str] = {"shown": "as shown", "all": "all of it", "printed": "as printed"}
-_MEANINGS: dict[SaveKind, str] = {
+_KINDS = {"shown": "as shown", "all": "all of it", "printed": "as printed"}
+_MEANINGS = {
     "shown": "the lines shown, with their times and numbers",
     "all": "every line of every replica, with its number, date and time",
     "printed": "the unchanged output of the chosen replicas, with colours and control characters",
@@ -56,14 +58,6 @@ class SaveDialog(Dialog[SaveRequest]):
         Binding("y", "replace", "Replace the file", id="dialog.replace"),
     ]
 
-    @dataclass
-    class Checked(Message):
-        """What is to be said of a path: a failure, or that a file is there already."""
-
-        request: SaveRequest
-        failure: str
-        exists: bool
-
     def __init__(self, path: str, what: str) -> None:
         super().__init__()
         self._path = path
@@ -76,14 +70,14 @@ class SaveDialog(Dialog[SaveRequest]):
 
     def lines(self) -> list[Text]:
         """Return what is shown now."""
-        return [Text(plain(self._what), STYLES.muted), Text()]
+        return [Text(plain(self._what), "$style-muted"), Text()]
 
     def compose_question(self) -> ComposeResult:
         """Yield the path, the choice, and what either means."""
         field = Input(self._path, compact=True, id="save-path")
         field.cursor_blink = False
         yield field
-        yield ChoiceField(tuple(_KINDS), "shown", words={str(kind): words for kind, words in _KINDS.items()})
+        yield ChoiceField(tuple(_KINDS), "shown", words=_KINDS)
         yield Static(id="save-words", markup=False)
 
     def compose_buttons(self) -> ComposeResult:
@@ -129,42 +123,33 @@ class SaveDialog(Dialog[SaveRequest]):
         if self._asked is not None:
             self._check(replace=True)
 
-    def on_save_dialog_checked(self, message: Checked) -> None:
-        """Give the request, or say what is wrong with it."""
-        if message.failure:
-            self._say(message.failure)
-        elif message.exists and not message.request.replace:
-            self._asked = message.request
-            self._say(f"{message.request.path} exists already.")
+    @work(group="save-path", exclusive=True)
+    async def _check(self, *, replace: bool) -> None:
+        """Answer with the request, or show what is wrong with its path, whose disk may be slow."""
+        text, kind = self.query_one(Input).value, self._kind
+        try:
+            request = SaveRequest(await asyncio.to_thread(save_path, text), kind, replace)
+        except ExportError as error:
+            self._say(str(error))
+            return
+        if not replace and await asyncio.to_thread(path_exists, request.path):
+            self._asked = request
+            self._say(f"{request.path} exists already.")
             self._relabel(key_of(self, "dialog.replace"), "Replace it")
             self.set_focus(self.query_one("#keep", Button))
         else:
-            self.dismiss(message.request)
+            self.dismiss(request)
 
-    def _check(self, *, replace: bool) -> None:
-        """Look at the path off the event loop: its disk may be slow."""
-        text, kind = self.query_one(Input).value, self._kind()
-
-        def look() -> None:
-            try:
-                request = SaveRequest(save_path(text), kind, replace)
-            except ExportError as error:
-                self.post_message(self.Checked(SaveRequest(Path(), kind), str(error), False))
-                return
-            self.post_message(self.Checked(request, "", path_exists(request.path)))
-
-        self.run_worker(look, thread=True, group="save-path", exclusive=True, exit_on_error=False)
-
+    @property
     def _kind(self) -> SaveKind:
-        value = self.query_one(ChoiceField).value
-        return next(kind for kind in _KINDS if kind == value)
+        return cast("SaveKind", self.query_one(ChoiceField).value)
 
     def _explain(self) -> None:
-        self.query_one("#save-words", Static).update(Text(_MEANINGS[self._kind()], STYLES.faint))
+        self.query_one("#save-words", Static).update(Text(_MEANINGS[self._kind], "$style-faint"))
         self._relabel("enter", "Save")
 
     def _say(self, sentence: str) -> None:
-        self.query_one("#save-words", Static).update(Text(plain(sentence), STYLES.failed))
+        self.query_one("#save-words", Static).update(Text(plain(sentence), "$style-failed"))
 
     def _relabel(self, key: str, word: str) -> None:
         button = self.query_one("#confirm", Button)
@@ -172,5 +157,5 @@ class SaveDialog(Dialog[SaveRequest]):
         button.refresh(layout=True)
 
     def _label(self, key: str, word: str) -> Content:
-        style = STYLES.accent if key == "enter" else STYLES.failed
-        return Text.assemble((key, style), (f" {word}", STYLES.text)).visualize()
+        style = "$style-accent" if key == "enter" else "$style-failed"
+        return Text.assemble((key, style), (f" {word}", "$style-text")).visualize()

@@ -12,7 +12,7 @@ from ..format import age
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
 from ..ui.job_cells import name_text, state_text
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from .area import LogsArea
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class LogsScreen(BaseScreen):
         right = state_text(self.row.state, self.glyphs)
         seconds = self.row.age_seconds(self.clock())
         if seconds is not None:
-            right.append(f"  {age(seconds)}", STYLES.faint)
+            right.append(f"  {age(seconds)}", "$style-faint")
         rule.right = right
 
     def on_log_pane_status_changed(self) -> None:
@@ -102,7 +102,6 @@ class LogsScreen(BaseScreen):
             Hint("logs.times", "Time"),
             Hint("logs.select", "Select"),
             Hint("logs.save", "Save"),
-            Hint("app.keys", "Keys"),
         ]
 
     def action_metrics(self) -> None:
@@ -121,4 +120,4 @@ class LogsScreen(BaseScreen):
 
     def counts(self) -> Text:
         """Return the handle, to be read and copied."""
-        return Text(plain(self.row.handle), STYLES.faint)
+        return Text(plain(self.row.handle), "$style-faint")

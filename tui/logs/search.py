@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import threading
+import asyncio
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Literal
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal
+from textual.widgets import Static
 
 from ...logs.lines.background import Search
 from ...logs.lines.failure import find_cause
@@ -17,12 +22,13 @@ from ...logs.pattern.error_kinds import error_pattern
 from ...logs.pattern.pattern import Pattern, PatternError, parse_pattern
 from ...logs.text.sanitize import plain
 from ...logs.text.shown import shown_text
+from ..dashboard import OnDashboard
 from ..format import count
-from ..ui.bars import key_text
-from ..ui.palette import STYLES, Text
-from .jump import Jump, JumpError, Line, Times, parse_jump
+from ..ui.bars import key_of, key_text
+from ..ui.palette import Text
+from ..ui.prompt_input import PromptInput
+from .jump import EXAMPLES, Jump, JumpError, Line, Times, parse_jump
 from .rows import Marks
-from .search_row import SearchRow
 from .session import AnyLog, LogSession
 from .view import LogView
 
@@ -30,9 +36,22 @@ from .view import LogView
 _MOST_STEPS = 8
 _HINTS = (("logs.match", "next"), ("logs.match_back", "previous"))
 
+Mode = Literal["search", "filter", "jump"]
 
-class LogSearch(SearchRow):
-    """Carries out what is typed in its row; threads search, and their answers are handled in the event loop.
+_SIGNS: dict[Mode, str] = {"search": "/", "filter": "&", "jump": ":"}
+_PLACEHOLDERS: dict[Mode, str] = {
+    "search": "search",
+    "filter": "keep matching lines, !text drops them",
+    "jump": "line, percentage or time",
+}
+# From this width on the kind of the pattern is shown beside the progress of its search.
+_ROOMY = 100
+
+
+class LogSearch(OnDashboard, Horizontal):
+    """``/ timeout     3 of 17   n next   N previous   esc clear        text, any case``.
+
+    Threads search for what is typed; their answers are handled in the event loop.
 
     Args:
         view: the lines on screen, which it moves and highlights.
@@ -41,10 +60,30 @@ class LogSearch(SearchRow):
         show_log: shows the session's log after its filters changed.
     """
 
+    HELP_TITLE = "Pattern"
+    DEFAULT_CSS = """
+    LogSearch { height: 1; width: 1fr; display: none; }
+    LogSearch > #pattern-glyph { width: 3; height: 1; }
+    LogSearch > Input { width: 34%; min-width: 16; height: 1; }
+    LogSearch.-jump > Input { width: 18; }
+    LogSearch > #pattern-words { width: 1fr; height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    LogSearch > #pattern-kind { width: auto; height: 1; padding: 0 1; }
+    """
+    BINDINGS = [
+        Binding("ctrl+r", "regex", "Text or regular expression", id="search.regex"),
+        Binding("escape", "leave", "Clear", id="search.leave"),
+    ]
+
     def __init__(
         self, view: LogView, session: LogSession, say: Callable[[str], object], show_log: Callable[[], object]
     ) -> None:
         super().__init__()
+        self.mode: Mode = "search"
+        self.regex = self.typing = False
+        self.input = PromptInput(self._accept)
+        self._sign = Static(markup=False, id="pattern-glyph")
+        self._words = Static(markup=False, id="pattern-words")
+        self._kind = Static(markup=False, id="pattern-kind")
         self._view, self._session = view, session
         self._tell, self._show_log = say, show_log
         self.error_patterns: Sequence[str] = ()
@@ -53,17 +92,20 @@ class LogSearch(SearchRow):
         self._errors: Search | None = None
         # The line whose rank among the matches was asked for last, and that rank.
         self._ranked: tuple[int, int | None] | None = None
-        # Whether an answer is awaited, and the steps (forward, errors) that were asked for since.
-        self._is_asked = False
-        self._steps: deque[tuple[bool, bool]] = deque()
-        # Whether the search continues from the other end of the log.
-        self._has_wrapped = False
+        # One step at a time: each begins where the one before has ended.
+        self._stepping = asyncio.Lock()
         # Where to go as soon as it is known, unless the user moves the view before; and how to arrive there.
         self._goal: Jump | Literal["cause"] | None = None
         self._moves = 0
         self._as_current = False
         self._asked_for_cause = False
         self._places: dict[tuple[int | None, str], Line] = {}
+
+    def compose(self) -> ComposeResult:
+        yield self._sign
+        yield self.input
+        yield self._words
+        yield self._kind
 
     @property
     def is_searching(self) -> bool:
@@ -90,7 +132,7 @@ class LogSearch(SearchRow):
         """Search for nothing, filter nothing, go nowhere."""
         self._drop_pattern()
         self.forget_places()
-        self.close()
+        self._close()
 
     def attach(self) -> None:
         """Search in the session's log from now on."""
@@ -108,7 +150,7 @@ class LogSearch(SearchRow):
                 search.poll_now()
         self._travel()
 
-    def leave(self) -> None:
+    def action_leave(self) -> None:
         """Give up what is typed; a search and filters end too, but not for a place that was typed."""
         asked_place, session = self.mode == "jump", self._session
         self.screen.set_focus(self._view)
@@ -117,7 +159,7 @@ class LogSearch(SearchRow):
             return
         filtered = bool(session.rules)
         self._drop_pattern()
-        self.close()
+        self._close()
         if filtered:
             self._filter(())
         self._mark()
@@ -129,7 +171,7 @@ class LogSearch(SearchRow):
 
     def _close_searches(self) -> None:
         """End the searching threads without waiting for them."""
-        self._forget_steps()
+        self.workers.cancel_group(self, "find")
         for search in (self._search, self._errors):
             if search is not None:
                 search.close()
@@ -146,17 +188,56 @@ class LogSearch(SearchRow):
         with suppress(RuntimeError):
             self.call_later(handle, *arguments)
 
-    # What was typed
+    # What is typed
 
-    def accept(self) -> None:
+    def ask(self, mode: Mode) -> None:
+        """Let a person type a pattern or a place."""
+        self._set(mode, "")
+        self.typing = self.display = True
+        hint = f"  {key_of(self, 'search.regex')} text or expression"
+        self._say(Text(hint if mode != "jump" else EXAMPLES, "$style-faint"))
+        # At once: the next key may be here already.
+        self.screen.set_focus(self.input)
+
+    def _say(self, words: Text) -> None:
+        """Show how far the search is, or what can be typed."""
+        self._words.update(Text("  ").append_text(words))
+        self._say_kind()
+
+    def _close(self) -> None:
+        self._set("search", "")
+        self.typing = self.display = False
+
+    def _set(self, mode: Mode, value: str) -> None:
+        self.mode = mode
+        self.set_class(mode == "jump", "-jump")
+        self.input.placeholder = _PLACEHOLDERS[mode]
+        self._sign.update(Text(f" {_SIGNS[mode]}", "bold $style-accent"))
+        self.input.value = value
+
+    def _say_kind(self) -> None:
+        # Afterwards only where there is room beside how far the search is.
+        asked = self.mode != "jump" and (self.typing or (self.input.value and self.size.width >= _ROOMY))
+        self._kind.update(Text(kind_words(self.input.value, regex=self.regex) if asked else "", "$style-faint"))
+
+    def on_input_changed(self) -> None:
+        self._say_kind()
+
+    def action_regex(self) -> None:
+        """Read the pattern the other way."""
+        if self.mode != "jump":
+            self.regex = not self.regex
+            self._say_kind()
+
+    def _accept(self) -> None:
         """Search or filter by what was typed, or go there."""
         if not self.input.value:
-            self.leave()
+            self.action_leave()
             return
         try:
             self._carry_out(self.input.value)
         except (PatternError, JumpError) as error:
-            self.say(Text(str(error), STYLES.removed))
+            self._say(Text(str(error), "$style-removed"))
             return
         self.screen.set_focus(self._view)
         self._rest()
@@ -173,7 +254,7 @@ class LogSearch(SearchRow):
         else:
             self._session.pattern = parse_pattern(text, regex=self.regex)
             self.attach()
-            self.find(forward=not self._view.following, from_here=True)
+            self._find(forward=not self._view.following, errors=False, from_here=True)
 
     def _filter(self, rules: tuple[Rule, ...]) -> None:
         self.forget_places()
@@ -186,13 +267,15 @@ class LogSearch(SearchRow):
         if self.typing and self.screen.focused is not self.input:
             self._rest()
 
-    def on_search_row_cleared(self, message: SearchRow.Cleared) -> None:
-        message.stop()
-        self.leave()
-
     # Matches and errors
 
-    def find(self, *, forward: bool, errors: bool = False, from_here: bool = False) -> None:
+    def step(self, *, forward: bool, errors: bool = False) -> None:
+        """Go to the next match or error, or the previous one, after the steps that were asked for before."""
+        if sum(worker.node is self and worker.group == "find" for worker in self.workers) < _MOST_STEPS:
+            self._find(forward=forward, errors=errors, from_here=False)
+
+    @work(group="find")
+    async def _find(self, *, forward: bool, errors: bool, from_here: bool) -> None:
         """Go to a match or an error.
 
         Args:
@@ -200,65 +283,40 @@ class LogSearch(SearchRow):
             errors: to an error, else to a match.
             from_here: from what is on screen, else from the current line where there is one.
         """
-        view, current = self._view, self._session.current
-        self._goal = None
-        edge = view.first_line if forward else view.last_line
-        if current is not None and not from_here:
-            start = current + (1 if forward else -1)
-        elif edge is not None:
+        async with self._stepping:
+            self._goal = None
+            view, session, what = self._view, self._session, "error" if errors else "match"
+            if errors and self._errors is None and session.log is not None:
+                pattern = error_pattern(tuple(self.error_patterns))
+                self._errors = self._started(session.log, pattern, shows_progress=False)
+            search = self._errors if errors else self._search
+            edge = view.first_line if forward else view.last_line
+            if search is None or search.state.failure or edge is None:
+                return
             start = edge.number
-        else:
-            return
-        self._has_wrapped = False
-        self._is_asked = self._ask(start, forward, errors)
-
-    def _ask(self, start: int, forward: bool, errors: bool) -> bool:
-        """Ask for the nearest match, or error, from a line on; return False if there is nothing to look for."""
-        log = self._session.log
-        if errors and self._errors is None and log is not None:
-            self._errors = self._started(log, error_pattern(tuple(self.error_patterns)), shows_progress=False)
-        search = self._errors if errors else self._search
-        if search is None or search.state.failure:
-            return False
-        search.find(start, forward, lambda line: self._post(self._take_found, search, line, forward, errors))
-        return True
-
-    def step(self, *, forward: bool, errors: bool = False) -> None:
-        """Continue from the match or the error that is being looked for, once it is found; see `find`."""
-        if not self._is_asked:
-            self.find(forward=forward, errors=errors)
-        elif len(self._steps) < _MOST_STEPS:
-            self._steps.append((forward, errors))
-
-    def _forget_steps(self) -> None:
-        self._is_asked = False
-        self._steps.clear()
-
-    def _take_found(self, search: Search, line: int | None, forward: bool, errors: bool) -> None:
-        """Show the line that was found, and take the next step."""
-        if search not in (self._search, self._errors):
-            return
-        bounds, session, what = self._view.bounds, self._session, "error" if errors else "match"
-        if line is None and not self._has_wrapped:
-            self._has_wrapped = True
-            self._ask(bounds.first if forward else bounds.end - 1, forward, errors)
-            return
-        if line is None:
-            self._tell(f"no {what} in this log")
-        else:
+            if session.current is not None and not from_here:
+                start = session.current + (1 if forward else -1)
+            line = await self._nearest(search, start, forward)
+            if has_wrapped := line is None:
+                line = await self._nearest(search, view.bounds.first if forward else view.bounds.end - 1, forward)
+            if line is None:
+                self._tell(f"no {what} in this log")
+                return
             if line == session.current:
-                self._tell(f"the only {what}: line {line - bounds.first + bounds.gone + 1:,}")
-            elif self._has_wrapped:
+                self._tell(f"the only {what}: line {line - view.bounds.first + view.bounds.gone + 1:,}")
+            elif has_wrapped:
                 end = "bottom; continued from the top" if forward else "top; continued from the bottom"
                 self._tell(f"no {what} up to the {end}")
             session.current = line
             self._mark()
-            self._view.reveal(line)
+            view.reveal(line)
             self._rank()
-        self._is_asked = False
-        if self._steps:
-            forward, errors = self._steps.popleft()
-            self.find(forward=forward, errors=errors)
+
+    async def _nearest(self, search: Search, start: int, forward: bool) -> int | None:
+        """Return the nearest line from one on that matches, None if there is none."""
+        found: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        search.find(start, forward, lambda line: self._post(lambda: found.done() or found.set_result(line)))
+        return await found
 
     def _rank(self) -> None:
         """Ask which of the matches the current line is."""
@@ -275,7 +333,7 @@ class LogSearch(SearchRow):
         if search is self._search:
             search.acknowledge()
             if search.state.failure:
-                self._forget_steps()
+                self.workers.cancel_group(self, "find")
             self._rank()
             self._show_words()
 
@@ -338,24 +396,24 @@ class LogSearch(SearchRow):
             self._arrive(self._goal)
         elif self._session.ended and self._view.bounds.complete and not self._asked_for_cause:
             self._asked_for_cause = True
-            threading.Thread(target=self._find_cause, args=(self._session.log,), name="find-cause", daemon=True).start()
+            self._reveal_cause(self._session.log)
 
-    def _find_cause(self, shown: AnyLog) -> None:
-        """Look for the error that the log ended of, in a thread of its own."""
-        log = shown.log if isinstance(shown, Matches) else shown
-        patterns = tuple(self.error_patterns)
-        line = find_cause(log, extra_patterns=patterns, stopped=lambda: self._session.log is not shown)
-        if line is not None and isinstance(shown, Matches):
-            line = shown.position(line)
-        self._post(self._take_cause, shown, line)
-
-    def _take_cause(self, log: AnyLog, line: int | None) -> None:
-        if self.is_travelling and self._goal == "cause" and log is self._session.log:
+    @work(group="cause", exclusive=True)
+    async def _reveal_cause(self, shown: AnyLog) -> None:
+        """Go to the error that the log ended of."""
+        line = await asyncio.to_thread(self._find_cause, shown)
+        if self.is_travelling and self._goal == "cause" and shown is self._session.log:
             self._goal = None
             if line is not None:
                 self._session.current = line
                 self._view.reveal(line)
                 self._mark()
+
+    def _find_cause(self, shown: AnyLog) -> int | None:
+        log = shown.log if isinstance(shown, Matches) else shown
+        patterns = tuple(self.error_patterns)
+        line = find_cause(log, extra_patterns=patterns, stopped=lambda: self._session.log is not shown)
+        return shown.position(line) if line is not None and isinstance(shown, Matches) else line
 
     def _arrive(self, goal: Jump) -> bool | None:
         """Go to a place if it is known; return False if there is no such place, None while that is open."""
@@ -390,26 +448,27 @@ class LogSearch(SearchRow):
     def _rest(self) -> None:
         """Show what is searched for once nothing is typed."""
         pattern = self._session.pattern
-        self.show_pattern(pattern.text if pattern is not None else "")
+        self.typing = False
+        self._set("search", pattern.text if pattern is not None else "")
         self._show_words()
 
     def _show_words(self) -> None:
         if not self.typing:
             self.display = self._session.pattern is not None or bool(self._session.rules)
-            self.say(self._words_now())
+            self._say(self._words_now())
 
     def _words_now(self) -> Text:
         """Return how far the search is, and which filters are on."""
         text = Text()
         search = self._search
         if search is not None and search.state.failure:
-            text.append(search.state.failure, STYLES.removed)
+            text.append(search.state.failure, "$style-removed")
         elif search is not None:
-            text.append(self._figures(search), f"bold {STYLES.text}")
+            text.append(self._figures(search), "bold $style-text")
             for name, word in _HINTS if search.state.found else ():
                 text.append("   ").append_text(key_text(self, name, word))
         if self._session.rules:
-            text.append("   " if text else "").append(self.rule_words, STYLES.pending)
+            text.append("   " if text else "").append(self.rule_words, "$style-pending")
         if text:
             text.append("   ").append_text(key_text(self, "logs.leave", "clear"))
         return text
@@ -421,3 +480,14 @@ class LogSearch(SearchRow):
         total = f"{state.found:,}{'' if state.complete else '+'}"
         line, rank = self._ranked or (None, None)
         return f"{total} found" if rank is None or line != self._session.current else f"{rank + 1:,} of {total}"
+
+
+def kind_words(text: str, *, regex: bool) -> str:
+    """Return how a pattern is read, such as ``text, any case``."""
+    kind = "regular expression" if regex else "text"
+    try:
+        ignore_case = parse_pattern(text, regex=regex).ignore_case if text else True
+    except PatternError:
+        # Half typed, most often.
+        return kind
+    return f"{kind}, {'any' if ignore_case else 'exact'} case"

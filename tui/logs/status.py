@@ -14,20 +14,21 @@ from ...logs.text.sanitize import plain
 from ..format import count
 from ..ui.bars import key_text
 from ..ui.drawing import guard_render
-from ..ui.palette import STYLES, Text
-from .rows import clock_text
+from ..ui.palette import Text
+from .rows import TimeMode, clock_text
 from .session import LogSession
 from .view import LogView
 
 LogState = Literal["following", "paused", "selecting", "ended", "waiting", "none"]
 
-_WORDS: dict[LogState, str] = {
-    "following": "Following",
-    "paused": "Paused",
-    "selecting": "Selecting",
-    "ended": "Ended",
-    "waiting": "Waiting for the first line",
-    "none": "",
+# The word of each state, and its style.
+_STATES: dict[LogState, tuple[str, str]] = {
+    "following": ("Following", "bold $style-running"),
+    "paused": ("Paused", "bold $style-pending"),
+    "selecting": ("Selecting", "bold $style-accent"),
+    "ended": ("Ended", "$style-faint"),
+    "waiting": ("Waiting for the first line", "$style-faint"),
+    "none": ("", "$style-faint"),
 }
 
 _SELECTING = (("logs.copy", "copy"), ("logs.leave", "leave"))
@@ -55,6 +56,9 @@ class LogStatus:
         at: when that line came (seconds since the epoch), None where it is not known.
         at_end: whether the log's last line is on screen.
         reason: why there is no log, in words; empty where there is one.
+        numbers: the number of each replica; replicas are chosen by their places.
+        failed: the places of the replicas that failed.
+        times: which time stands before each line.
     """
 
     state: LogState = "none"
@@ -73,19 +77,15 @@ class LogStatus:
     at: float | None = None
     at_end: bool = True
     reason: str = ""
+    numbers: tuple[int, ...] = ()
+    failed: frozenset[int] = frozenset()
+    times: TimeMode = "off"
 
 
 def state_text(status: LogStatus) -> Text:
     """Return the state as a word in its colour."""
-    styles: dict[LogState, str] = {
-        "following": f"bold {STYLES.running}",
-        "paused": f"bold {STYLES.pending}",
-        "selecting": f"bold {STYLES.accent}",
-        "ended": STYLES.faint,
-        "waiting": STYLES.faint,
-        "none": STYLES.faint,
-    }
-    return Text.assemble((_WORDS[status.state] or plain(status.reason), styles[status.state]))
+    word, style = _STATES[status.state]
+    return Text.assemble((word or plain(status.reason), style))
 
 
 def count_words(status: LogStatus) -> str:
@@ -132,10 +132,10 @@ class StatusRow(Widget):
         status = self.status
         text = self._position(with_time=detail == 2)
         if status.since:
-            text.append(f"   since {status.since}", STYLES.pending)
+            text.append(f"   since {status.since}", "$style-pending")
         if status.gone and status.at_start:
             words = f"oldest {count(status.gone, 'line')} dropped" if detail else f"{status.gone:,} dropped"
-            text.append(f"   {words}", STYLES.pending)
+            text.append(f"   {words}", "$style-pending")
         return text
 
     def _position(self, *, with_time: bool) -> Text:
@@ -144,14 +144,14 @@ class StatusRow(Widget):
         if not status.line_count:
             return text
         if status.state == "selecting":
-            return text.append(f"  {count(status.selected, 'line')} of {status.line_count:,}", STYLES.muted)
+            return text.append(f"  {count(status.selected, 'line')} of {status.line_count:,}", "$style-muted")
         if status.at_end and status.state != "paused":
-            return text.append(f"  {count_words(status)}", STYLES.faint)
+            return text.append(f"  {count_words(status)}", "$style-faint")
         if status.line is None:
-            return text.append(f"  of {count_words(status)}", STYLES.faint)
-        text.append(f"  line {status.line:,} of {status.line_count:,}", STYLES.muted)
+            return text.append(f"  of {count_words(status)}", "$style-faint")
+        text.append(f"  line {status.line:,} of {status.line_count:,}", "$style-muted")
         if with_time and status.at is not None:
-            text.append(f"   {clock_text(status.at)}", STYLES.faint)
+            text.append(f"   {clock_text(status.at)}", "$style-faint")
         return text
 
     def _right(self, *, with_hint: bool) -> Text:
@@ -162,21 +162,22 @@ class StatusRow(Widget):
                 text.append("   " if text else "").append_text(key_text(self, name, word))
         elif status.state == "paused":
             if status.new_lines:
-                text.append(f" +{count(status.new_lines, 'new line')} ", STYLES.accent_fill)
+                text.append(f" +{count(status.new_lines, 'new line')} ", "$style-accent-fill")
             if with_hint or not status.new_lines:
                 text.append("  " if text else "").append_text(key_text(self, "logs.follow", "to follow"))
         elif self.options_shown and status.state != "none":
-            text.append(f"wrap {'on' if status.wrap else 'off'}  {status.stream}", STYLES.faint)
+            text.append(f"wrap {'on' if status.wrap else 'off'}  {status.stream}", "$style-faint")
         return text
 
 
-def status_of(session: LogSession, view: LogView, reason: str) -> LogStatus:
+def status_of(session: LogSession, view: LogView, reason: str, failed: frozenset[int]) -> LogStatus:
     """Return what a pane shows and does now.
 
     Args:
         session: the log.
         view: its lines on screen.
         reason: why there is no log.
+        failed: the places of the replicas that failed.
     """
     if session.log is None:
         return LogStatus(reason=reason)
@@ -199,6 +200,9 @@ def status_of(session: LogSession, view: LogView, reason: str) -> LogStatus:
         line=last.number - bounds.first + bounds.gone + 1 if last is not None and bounds.complete else None,
         at=last.time if last is not None else None,
         at_end=last is None or last.number == bounds.end - 1,
+        numbers=session.all_numbers,
+        failed=failed,
+        times=view.times,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from functools import partial
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -29,7 +29,8 @@ from ..ui.drawing import guard_render_line
 from ..ui.frames import is_terminal_ready, repaint_interval
 from ..ui.theme import glyphs_of, palette_of
 from .rows import Marks, RowLayout, RowMaker, TimeMode
-from .selection import LineDrag, LogSelection
+from .selection import LogSelection
+from .session import AnyLog
 from .viewport import Position, Viewport
 
 _WHEEL = 3
@@ -37,22 +38,12 @@ _SIDE = 8
 # When to look again whether the terminal has taken the last frame.
 _TERMINAL_RETRY_S = 0.03
 _HIDDEN_RETRY = 0.5
-
-
-class LogModel(Protocol):
-    """What the view draws; see `MergedLog`."""
-
-    def bounds(self) -> Bounds:
-        """Return which lines are known."""
-        ...
-
-    def lines(self, first: int, count: int) -> list[LogLine]:
-        """Return lines by their numbers."""
-        ...
+# Between two rows while the pointer is held beyond an edge.
+_SCROLL_EVERY_S = 0.05
 
 
 class LogView(Widget, can_focus=True):
-    """Draws a `LogModel`.
+    """Draws a `AnyLog`.
 
     It reads only the lines on screen, when it is told of a change: at once after a quiet time, else some times a
     second, and only when the terminal has taken the last frame.
@@ -73,8 +64,8 @@ class LogView(Widget, can_focus=True):
             """Only the last of several that wait matters."""
             return isinstance(message, LogView.Changed)
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__()
         self.placeholder = ""
         """Shown where there is no line."""
         self.on_paint: Callable[[], None] | None = None
@@ -85,7 +76,7 @@ class LogView(Widget, can_focus=True):
         """The lines that are selected; motions move its cursor."""
         self.moves = 0
         """How many times a person has moved the view."""
-        self._log: LogModel | None = None
+        self._log: AnyLog | None = None
         self._marks: Marks | None = None
         self._numbers: tuple[int, ...] = (0,)
         self._offset = 0
@@ -100,9 +91,11 @@ class LogView(Widget, can_focus=True):
         self.painted_at = 0.0
         """When the log was last read for a repaint (`time.monotonic`)."""
         self._timer: Timer | None = None
-        self.drag = LineDrag(self._drag_to)
+        self.dragged_from: int | None = None
+        """The line that a drag began at, None while nothing is dragged."""
+        self._drag_timer: Timer | None = None
 
-    def set_log(self, log: LogModel | None, numbers: Sequence[int] = (0,)) -> None:
+    def set_log(self, log: AnyLog | None, numbers: Sequence[int] = (0,)) -> None:
         """Show another log from its end.
 
         Args:
@@ -117,15 +110,14 @@ class LogView(Widget, can_focus=True):
         self.viewport = None
         self._maker = None
         self.selection = None
-        self.drag.end()
+        self.end_drag()
         self.following = True
         self._draw()
 
     def log_changed(self) -> None:
         """Say that the log has changed; it is read when the next repaint is due."""
-        if self._timer is not None:
-            return
-        self._take_changes_when_due()
+        if self._timer is None:
+            self._take_changes()
 
     @property
     def bounds(self) -> Bounds:
@@ -246,7 +238,7 @@ class LogView(Widget, can_focus=True):
 
     def unselect(self) -> None:
         """Select nothing."""
-        self.drag.end()
+        self.end_drag()
         self.selection = None
         self._draw()
 
@@ -276,11 +268,11 @@ class LogView(Widget, can_focus=True):
             return self._rows[y]
         return Strip.blank(self.size.width, self.rich_style)
 
-    def on_resize(self, _event: events.Resize) -> None:
+    def on_resize(self) -> None:
         """Draw in the new size."""
         self._draw()
 
-    def on_show(self, _event: events.Show) -> None:
+    def on_show(self) -> None:
         """Draw what came while the view was hidden."""
         self._draw()
 
@@ -290,20 +282,29 @@ class LogView(Widget, can_focus=True):
             self.unselect()
         if event.button == 1 and event.y < len(self._row_lines):
             self.capture_mouse()
-            self.drag.begin(self._row_lines[event.y].number)
+            self.dragged_from = self._row_lines[event.y].number
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Select up to the line under the pointer; beyond an edge, scroll on."""
-        if self.drag.anchor is not None:
-            self.drag.move(event.y, self.size.height, self.set_interval)
+        self.drag_to(event.y)
 
-    def on_mouse_up(self, _event: events.MouseUp) -> None:
+    def on_mouse_up(self) -> None:
         """Keep what is selected."""
         self.release_mouse()
-        self.drag.end()
+        self.end_drag()
 
-    def _drag_to(self, anchor: int, y: int) -> None:
-        height = self.size.height
+    def end_drag(self) -> None:
+        self.dragged_from = None
+        if self._drag_timer is not None:
+            self._drag_timer.stop()
+
+    def drag_to(self, y: int) -> None:
+        """Select up to a row; beyond an edge, scroll on until the pointer moves."""
+        anchor, height = self.dragged_from, self.size.height
+        if anchor is None:
+            return
+        if self._drag_timer is not None:
+            self._drag_timer.stop()
         if self.selection is not None and not 0 <= y < height:
             self._scroll(-1 if y < 0 else 1)
         row = min(max(y, 0), height - 1, len(self._row_lines) - 1)
@@ -314,6 +315,8 @@ class LogView(Widget, can_focus=True):
             self.select(anchor, number)
         else:
             self._select_to(number)
+        if not 0 <= y < height:
+            self._drag_timer = self.set_timer(_SCROLL_EVERY_S, partial(self.drag_to, y))
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Scroll up, and pause."""
@@ -349,24 +352,16 @@ class LogView(Widget, can_focus=True):
         top = self.app.screen
         return top is not self.screen and not isinstance(top, ModalScreen)
 
-    def _take_changes_when_due(self) -> None:
+    def _take_changes(self) -> None:
+        self._timer = None
         wait = self.painted_at + repaint_interval(self.size.area) - time.monotonic()
         if wait <= 0 and not is_terminal_ready(self.app):
             wait = _TERMINAL_RETRY_S
-        if wait > 0:
-            self._timer = self.set_timer(wait, self._look_again)
-        else:
-            self._take_changes()
-
-    def _look_again(self) -> None:
-        self._timer = None
-        self._take_changes_when_due()
-
-    def _take_changes(self) -> None:
-        self._timer = None
-        if self._is_hidden():
+        elif wait <= 0 and self._is_hidden():
             # Nothing is read for a screen that is covered.
-            self._timer = self.set_timer(_HIDDEN_RETRY, self._take_changes)
+            wait = _HIDDEN_RETRY
+        if wait > 0:
+            self._timer = self.set_timer(wait, self._take_changes)
             return
         self.painted_at = time.monotonic()
         if self.on_paint is not None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from textual.strip import Strip
 
-from ...logs.lines.merge import Bounds, LogLine
+from ...logs.lines.merge import LogLine
+from .session import AnyLog
 
 
 class Position(NamedTuple):
@@ -15,12 +16,6 @@ class Position(NamedTuple):
 
     line: int
     row: int
-
-
-class _Lines(Protocol):
-    def bounds(self) -> Bounds: ...
-
-    def lines(self, first: int, count: int) -> list[LogLine]: ...
 
 
 class Viewport:
@@ -33,7 +28,7 @@ class Viewport:
         wrap: whether a line may be drawn as more than one row.
     """
 
-    def __init__(self, log: _Lines, rows_of: Callable[[LogLine], list[Strip]], height: int, *, wrap: bool) -> None:
+    def __init__(self, log: AnyLog, rows_of: Callable[[LogLine], list[Strip]], height: int, *, wrap: bool) -> None:
         self.height = height
         self._wrap = wrap
         self.top = Position(0, 0)

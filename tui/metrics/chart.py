@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from textual.app import ComposeResult
 from textual.widget import Widget
 
 from ...diagnosis.metrics.chart import Options, Role, Span, draw_chart
@@ -15,7 +14,7 @@ from ...diagnosis.metrics.series import Series
 from ...logs.text.sanitize import plain
 from ..ui import glyphs
 from ..ui.drawing import guard_render
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
 from .legend import curve_style, value_at
@@ -24,10 +23,10 @@ from .legend import curve_style, value_at
 _WIDE = 60
 _STYLE_OF = {
     Role.BLANK: "",
-    Role.AXIS: STYLES.faint,
-    Role.RAW: STYLES.spark,
-    Role.SMOOTH: f"bold {STYLES.text}",
-    Role.GAP: STYLES.pending,
+    Role.AXIS: "$style-faint",
+    Role.RAW: "$style-spark",
+    Role.SMOOTH: "bold $style-text",
+    Role.GAP: "$style-pending",
 }
 
 
@@ -74,7 +73,7 @@ class ChartView(Widget):
         if width < 12 or height < 3:
             return Text()
         if not self._series:
-            return Text(" No values yet", STYLES.faint)
+            return Text(" No values yet", "$style-faint")
         options = replace(self._options, ascii=glyphs_of(self.app) is glyphs.ASCII)
         rows = draw_chart(self._series, width, height, options, self._letters or None)
         lines = (Text(no_wrap=True, end="").append_tokens((span.text, _style(span)) for span in row) for row in rows)
@@ -84,15 +83,9 @@ class ChartView(Widget):
 class ChartPane(Pane):
     """A chart under its title: name, how it is drawn, how many values are nan, the last value."""
 
-    DEFAULT_CSS = "ChartPane { width: 1fr; height: 1fr; }"
-
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__("", id=id)
         self.view = ChartView()
-
-    def compose_body(self) -> ComposeResult:
-        """Yield the chart."""
-        yield self.view
+        super().__init__("", self.view, id=id)
 
     def show(
         self,
@@ -124,8 +117,8 @@ class ChartPane(Pane):
             gaps = series[0].gaps
             if options.cursor is not None:
                 at = f"at {x_label(options.cursor, options.by_time)}  {value_at(series[0], options.cursor, options)}"
-                right.append(f"{at}   ", STYLES.accent)
-            right.append(f"! {gaps:,} NaN   " if gaps else "", STYLES.pending)
-            right.append(plain(series[0].printed), STYLES.text if math.isfinite(series[0].last) else STYLES.pending)
+                right.append(f"{at}   ", "$style-accent")
+            right.append(f"! {gaps:,} NaN   " if gaps else "", "$style-pending")
+            right.append(plain(series[0].printed), "$style-text" if math.isfinite(series[0].last) else "$style-pending")
         self.rule.right = right
         self.view.show(series, options, letters)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from textual.app import ComposeResult
 from textual.widget import Widget
 
 from ...diagnosis.metrics.chart import LETTERS, Options, x_values
@@ -17,8 +16,7 @@ from ..format import cut, same_digits, split_name, state_word
 from ..rows import JobRow
 from ..ui.drawing import guard_render
 from ..ui.job_cells import name_text, state_text
-from ..ui.palette import STYLES, Text
-from ..ui.pane import Pane
+from ..ui.palette import Text, replica_style
 from ..ui.theme import glyphs_of
 
 _MOST_JOBS = 8
@@ -35,7 +33,7 @@ _MOST_SENTENCES = 2
 
 def curve_style(number: int) -> str:
     """Return the style of a curve; from the ninth on its letter alone tells whose it is."""
-    return STYLES.replica(number) if number < _COLORS else STYLES.text
+    return replica_style(number) if number < _COLORS else "$style-text"
 
 
 def swept_values(rows: Sequence[JobRow]) -> tuple[list[str], list[list[str]]]:
@@ -99,33 +97,39 @@ class Legend(Widget):
         """Draw the table: as many columns as there is room for, and the rows around the cursor."""
         glyphs = glyphs_of(self.app)
         names, values = swept_values(self._rows)
-        swept = {row.handle: cells for row, cells in zip(self._rows, values, strict=True)}
-        widths = [min(_MOST_VALUE, max(map(len, (name, *(row[n] for row in values))))) for n, name in enumerate(names)]
+        # Name, width, the cell of each job, and style.
+        swept = [
+            (name, min(_MOST_VALUE, max(map(len, (name, *cells)))), cells, "$style-text")
+            for name, *cells in zip(names, *values, strict=True)
+        ]
+        series = [self._series.get(row.handle) for row in self._rows]
+        figures = [
+            (name, width, same_digits([figure(each) if each else "" for each in series]), "$style-muted")
+            for name, width, figure in self._figures()
+        ]
         room = self.size.width - _BEFORE - _AFTER - _LEAST_NAME
-        figures = self._figures()
         # Jobs are distinguished by their values first, then by their figures.
-        while (spare := room - sum(width + 1 for width in (*widths, *(figure[1] for figure in figures)))) < 0:
+        while (spare := room - sum(width + 1 for _, width, *_ in (*swept, *figures))) < 0:
             if len(figures) > 1:
                 figures.pop(2 if len(figures) > 2 else -1)
-            elif not widths:
+            elif not swept:
                 break
             else:
-                widths.pop()
+                swept.pop()
+        columns = [*swept, *figures]
         name_width = max(1, min(_MOST_NAME, _LEAST_NAME + spare))
-        heads = [*zip(names, widths, strict=False), *((name, width) for name, width, _ in figures)]
-        text = Text(f"       {'STATE':<13}{'JOB':<{name_width}}", STYLES.faint, no_wrap=True, end="")
-        text.append("".join(f" {cut(plain(name.upper()), width, glyphs.cut):>{width}}" for name, width in heads))
+        text = Text(f"       {'STATE':<13}{'JOB':<{name_width}}", "$style-faint", no_wrap=True, end="")
+        text.append("".join(f" {cut(plain(name.upper()), width, glyphs.cut):>{width}}" for name, width, *_ in columns))
         letters = {row.handle: number for number, row in enumerate(self._rows)}
         first = max(0, min(self.cursor - _MOST_JOBS + 1, len(self._rows) - _MOST_JOBS))
         order = self.order
         turns = {row.handle: _turn(self._series[row.handle]) for row in order if row.handle in self._series}
         diverged = {handle: turn for handle, turn in turns.items() if turn is not None}
         best = next((row for row in order if row.handle not in diverged), None)
-        shown = [(width, same_digits([self._cell(row, figure) for row in order])) for _, width, figure in figures]
         for place, row in list(enumerate(order))[first : first + _MOST_JOBS]:
             number = letters[row.handle]
             line = Text(" ", end="", no_wrap=True)
-            line.append(glyphs.mark if row.handle not in self._hidden else " ", STYLES.accent)
+            line.append(glyphs.mark if row.handle not in self._hidden else " ", "$style-accent")
             line.append(f" {LETTERS[number % len(LETTERS)]}  ", f"bold {curve_style(number)}")
             state = state_text(row.state, glyphs)
             state.pad_right(max(0, 13 - state.cell_len))
@@ -134,15 +138,12 @@ class Legend(Widget):
             name = name_text(split_name(row.name)[0] if names else row.name, name_width, glyphs)
             name.pad_right(max(0, name_width - name.cell_len))
             line.append_text(name)
-            for cell, width in zip(swept[row.handle], widths, strict=False):
-                line.append(f" {cut(plain(cell), width, glyphs.cut):>{width}}", STYLES.text)
-            series = self._series.get(row.handle)
-            for width, column in shown:
-                line.append(f" {cut(column[place], width, glyphs.cut):>{width}}", STYLES.muted)
-            line.append_text(_words(series, is_best=row is best, has_diverged=row.handle in diverged))
+            for _, width, cells, style in columns:
+                line.append(f" {cut(plain(cells[number]), width, glyphs.cut):>{width}}", style)
+            line.append_text(_words(series[number], is_best=row is best, has_diverged=row.handle in diverged))
             if place == min(self.cursor, len(self._rows) - 1):
                 line.pad_right(max(0, self.size.width - line.cell_len))
-                line.stylize(STYLES.cursor)
+                line.stylize("$style-cursor")
             line.truncate(self.size.width, overflow="crop")
             text.append("\n").append_text(line)
         left = [row for row in order if row.handle in diverged][:_MOST_SENTENCES]
@@ -156,20 +157,16 @@ class Legend(Widget):
         step = x_label(self._series[row.handle].steps()[-1], False)
         line = Text(" ", end="", no_wrap=True)
         line.append(LETTERS[number % len(LETTERS)], f"bold {curve_style(number)}")
-        line.append(f" left the others at step {x_label(turn, False)}", STYLES.text)
+        line.append(f" left the others at step {x_label(turn, False)}", "$style-text")
         if row.is_final:
             why = f": {plain(row.why)}" if row.why else ""
-            line.append(f" and {state_word(row.state).lower()} at {step}{why}", STYLES.text)
+            line.append(f" and {state_word(row.state).lower()} at {step}{why}", "$style-text")
         else:
-            line.append(f" and is at {step}", STYLES.text)
+            line.append(f" and is at {step}", "$style-text")
         if line.cell_len > self.size.width:
             line.truncate(self.size.width - 1, overflow="crop")
             line.append(glyphs_of(self.app).cut)
         return line
-
-    def _cell(self, row: JobRow, figure: Callable[[Series], str]) -> str:
-        series = self._series.get(row.handle)
-        return figure(series) if series else ""
 
     def _figures(self) -> list[tuple[str, int, Callable[[Series], str]]]:
         """Return the columns of figures: name, width, what stands there. The first two are the last that go."""
@@ -184,20 +181,6 @@ class Legend(Widget):
             name = f"at {x_label(cursor, options.by_time)}"
             columns.append((name, max(_FIGURE, len(name)), lambda series: value_at(series, cursor, options)))
         return columns
-
-
-class LegendPane(Pane):
-    """The table under its title."""
-
-    DEFAULT_CSS = "LegendPane { height: auto; }"
-
-    def __init__(self) -> None:
-        super().__init__("Jobs", id="metrics-jobs")
-        self.legend = Legend()
-
-    def compose_body(self) -> ComposeResult:
-        """Yield the table."""
-        yield self.legend
 
 
 def value_at(series: Series, cursor: float, options: Options) -> str:
@@ -218,11 +201,11 @@ def _words(series: Series | None, *, is_best: bool, has_diverged: bool) -> Text:
     words = Text(end="")
     if series is None or best is None:
         return words
-    words.append("  best" if is_best else "", f"bold {STYLES.running}")
+    words.append("  best" if is_best else "", "bold $style-running")
     if not math.isfinite(series.last):
-        words.append("  ! nan", STYLES.pending)
+        words.append("  ! nan", "$style-pending")
     elif has_diverged:
-        words.append("  ! diverged", STYLES.pending)
+        words.append("  ! diverged", "$style-pending")
     return words
 
 

@@ -15,7 +15,7 @@ from ...logs.text.sanitize import plain
 from ..format import cut
 from ..ui import glyphs
 from ..ui.options import Options
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.theme import glyphs_of
 
 _GROUPS = (
@@ -54,15 +54,14 @@ class MetricList(Options, inherit_bindings=False):
 
     def __init__(self) -> None:
         super().__init__(id="metric-list", markup=False)
-        # The metric of each row; empty for a heading.
-        self._names: list[str] = []
         self.was_moved = False
         """Whether the user has put the cursor where it is."""
 
     @property
     def cursor(self) -> str:
         """The name of the metric at the cursor; empty where there is none."""
-        return self._names[self.highlighted] if self.highlighted is not None else ""
+        option = self.highlighted_option
+        return option.id or "" if option is not None else ""
 
     def show(self, series: Sequence[Series], chosen: Sequence[str]) -> None:
         """Show these metrics.
@@ -73,15 +72,16 @@ class MetricList(Options, inherit_bindings=False):
         """
         before = self.cursor
         options: list[Option] = []
-        names: list[str] = []
         groups: dict[str, list[Series]] = {name: [] for name in ("TRAIN", *(group for group, _ in _GROUPS))}
         for metric in series:
             groups[group_of(metric.name)].append(metric)
         for group, members in groups.items():
             if members:
-                options.append(Option(Text(f"   {group}", STYLES.faint), disabled=True))
-                options += [Option(self._metric(member, is_chosen=member.name in chosen)) for member in members]
-                names += ["", *(member.name for member in members)]
+                options.append(Option(Text(f"   {group}", "$style-faint"), disabled=True))
+                options += [
+                    Option(self._metric(member, is_chosen=member.name in chosen), member.name) for member in members
+                ]
+        names = [option.id or "" for option in options]
         # A metric may have another name once its file is found.
         same = [name for name in names if name and plain_name(name) == plain_name(before)]
         cursor = before if before in same else next(iter(same), "")
@@ -89,7 +89,6 @@ class MetricList(Options, inherit_bindings=False):
             cursor = next(iter([*chosen, *filter(None, names)]), "")
         with self.prevent(OptionList.OptionHighlighted):
             self.set_options(options)
-            self._names = names
             if cursor == before:
                 self.highlighted = names.index(cursor) if cursor else None
         # Another metric has another chart.
@@ -97,12 +96,12 @@ class MetricList(Options, inherit_bindings=False):
 
     def action_move(self, step: int) -> None:
         """Go to another metric."""
-        rows = [row for row, name in enumerate(self._names) if name]
+        rows = [row for row, option in enumerate(self.options) if option.id]
         if self.highlighted is not None:
             self.was_moved = True
             self.highlighted = rows[min(max(rows.index(self.highlighted) + step, 0), len(rows) - 1)]
 
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+    def on_option_list_option_selected(self) -> None:
         """Stay at the metric that was clicked."""
         self.was_moved = True
 
@@ -111,14 +110,14 @@ class MetricList(Options, inherit_bindings=False):
         with_spark = width >= _WITH_SPARKS and glyph_set is not glyphs.ASCII
         room = max(1, width - 4 - _VALUE_WIDTH - (_SPARK_WIDTH + 3 if with_spark else 1))
         text = Text(end="", no_wrap=True)
-        text.append(f" {glyph_set.mark if is_chosen else ' '} ", STYLES.accent)
+        text.append(f" {glyph_set.mark if is_chosen else ' '} ", "$style-accent")
         text.append(
-            f"{cut(plain(series.name), room, glyph_set.cut):<{room}} ", STYLES.text if is_chosen else STYLES.muted
+            f"{cut(plain(series.name), room, glyph_set.cut):<{room}} ", "$style-text" if is_chosen else "$style-muted"
         )
-        value_style = STYLES.pending if series.gaps and series.last != series.last else STYLES.text
+        value_style = "$style-pending" if series.gaps and series.last != series.last else "$style-text"
         text.append(f"{cut(plain(series.printed), _VALUE_WIDTH, glyph_set.cut):>{_VALUE_WIDTH}}", value_style)
         if with_spark:
             text.append(
-                f"  {sparkline(series, _SPARK_WIDTH):<{_SPARK_WIDTH}}", STYLES.accent if is_chosen else STYLES.spark
+                f"  {sparkline(series, _SPARK_WIDTH):<{_SPARK_WIDTH}}", "$style-accent" if is_chosen else "$style-spark"
             )
         return text

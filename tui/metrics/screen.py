@@ -33,12 +33,12 @@ from ..ui.base import BaseScreen
 from ..ui.drawing import guard_update
 from ..ui.job_cells import name_text, state_text
 from ..ui.new_file import write_new_file
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.pane import Divider, Pane
 from ..ui.title_rule import TitleRule
 from ..watch.signals import RowsChanged
 from .chart import ChartPane
-from .legend import LegendPane
+from .legend import Legend
 from .metric_list import MetricList
 
 _log = logging.getLogger(__name__)
@@ -51,18 +51,6 @@ _FULL_HINTS = 100
 MAX_JOBS = 16
 # What is shown at first beside the main metric, as far as there is room.
 _SHOWN_FIRST = ("grad_norm", "grad norm", "tok/s", "lr", "learning_rate", "acc", "eval/loss", "eval_loss", "val_loss")
-
-
-class ListPane(Pane):
-    """The list of metrics under its title."""
-
-    def __init__(self) -> None:
-        super().__init__("Metrics", id="metrics-left")
-        self.list = MetricList()
-
-    def compose_body(self) -> ComposeResult:
-        """Yield the list."""
-        yield self.list
 
 
 class MetricsScreen(BaseScreen):
@@ -105,10 +93,11 @@ class MetricsScreen(BaseScreen):
         self._relaunch = relaunch
         self.title_rule = TitleRule(id="metrics-title")
         self.state_line = Static(id="metrics-state", markup=False)
-        self.left = ListPane()
+        self.list = MetricList()
+        self.left = Pane("Metrics", self.list, id="metrics-left")
         self.grid = Grid(id="metrics-grid")
-        self.jobs_pane = LegendPane()
-        self.legend = self.jobs_pane.legend
+        self.legend = Legend()
+        self.jobs_pane = Pane("Jobs", self.legend, id="metrics-jobs")
         self._hidden: set[str] = set()
         self._panes = [ChartPane() for _ in range(9)]
         self.options = Options()
@@ -144,13 +133,13 @@ class MetricsScreen(BaseScreen):
             if (known := self.dashboard.feed.activity(row.handle)) is not None:
                 self.activities[row.handle] = known
             self._follow(row.handle)
-        self.set_focus(self.left.list)
+        self.set_focus(self.list)
         self._draw()
 
     def on_unmount(self) -> None:
         self.dashboard.feed.activities.leave(self)
 
-    @work(group="metrics", exit_on_error=False)
+    @work(group="metrics")
     async def _follow(self, handle: str) -> None:
         """Read a job, or what was kept of it if its backend fails."""
         feed = self.dashboard.feed
@@ -193,7 +182,7 @@ class MetricsScreen(BaseScreen):
 
     def _draw(self) -> None:
         # Of a screen that is leaving, the list may be closed already: it would make a scrollbar that nobody ends.
-        if self.is_mounted and self.left.list.is_running:
+        if self.is_mounted and self.list.is_running:
             with guard_update(self.dashboard.status, "the metrics"):
                 self._draw_metrics()
 
@@ -207,9 +196,9 @@ class MetricsScreen(BaseScreen):
         named = {plain_name(metric.name): metric.name for metric in series}
         chosen = [named[plain_name(name)] for name in wanted if plain_name(name) in named]
         self._shown = chosen
-        self.left.list.show(series, chosen)
+        self.list.show(series, chosen)
         self.left.rule.info = Text(f"{len(series)}{f', {len(chosen)} shown' if len(chosen) > 1 else ''}")
-        cursor = self.left.list.cursor
+        cursor = self.list.cursor
         alone = self._zoomed or self._is_overlay or capacity == 1 or not chosen
         shown = [cursor] if alone and cursor else chosen[:capacity]
         if cursor and cursor in chosen and cursor not in shown:
@@ -229,7 +218,7 @@ class MetricsScreen(BaseScreen):
                 name = names[number]
                 found = self._series_of(name)
                 options = replace(self.options, log=self._log.get(plain_name(name), False))
-                is_chosen = len(names) > 1 and name == self.left.list.cursor
+                is_chosen = len(names) > 1 and name == self.list.cursor
                 lines = self._lines(found)
                 pane.show(
                     name,
@@ -285,8 +274,8 @@ class MetricsScreen(BaseScreen):
         first = self.rows[0]
         if self._is_overlay:
             of = f"The first {len(self.rows)} of " if self._asked_for > len(self.rows) else ""
-            self.title_rule.title = Text(f"{of}{count(self._asked_for, 'job')}", f"bold {STYLES.text}")
-            self.state_line.update(Text(f"By {'time' if self.options.by_time else 'step'}", STYLES.muted))
+            self.title_rule.title = Text(f"{of}{count(self._asked_for, 'job')}", "bold $style-text")
+            self.state_line.update(Text(f"By {'time' if self.options.by_time else 'step'}", "$style-muted"))
             return
         self.title_rule.title = name_text(first.name, max(10, self.app.size.width - 30), self.glyphs, bold=True)
         activity = self.activities.get(first.handle, Activity())
@@ -295,10 +284,10 @@ class MetricsScreen(BaseScreen):
         left = state_text(first.state, self.glyphs)
         seconds = first.duration_seconds if first.is_final else first.age_seconds(self.clock())
         if seconds is not None:
-            left.append(f" {f'after {duration(seconds)}' if first.is_final else age(seconds)}", STYLES.muted)
-        left.append("".join(f"   {words}" for words in activity.words), STYLES.text)
+            left.append(f" {f'after {duration(seconds)}' if first.is_final else age(seconds)}", "$style-muted")
+        left.append("".join(f"   {words}" for words in activity.words), "$style-text")
         for note in [*(observation.sentence for observation in activity.observations), *activity.failures][:1]:
-            left.append(f"   ! {plain(note)}", STYLES.pending)
+            left.append(f"   ! {plain(note)}", "$style-pending")
         if left.cell_len > (room := max(1, self.app.size.width - 2)):
             left.truncate(room - 1, overflow="crop")
             left.append(self.glyphs.cut)
@@ -314,15 +303,15 @@ class MetricsScreen(BaseScreen):
             self._hidden ^= {row.handle for row in [self.legend.chosen] if row is not None}
             self._draw()
             return
-        if name := self.left.list.cursor:
-            self.left.list.was_moved = True
+        if name := self.list.cursor:
+            self.list.was_moved = True
             chosen = self._shown
             self._chosen = [other for other in chosen if other != name] if name in chosen else [*chosen, name]
             self._draw()
 
     def action_zoom(self) -> None:
         """Show the chart at the cursor alone, or with the others again."""
-        if self.left.list.cursor:
+        if self.list.cursor:
             self._zoomed = not self._zoomed
             self._draw()
 
@@ -349,24 +338,24 @@ class MetricsScreen(BaseScreen):
 
     def summary(self) -> Text:
         """Return how the charts are drawn."""
-        cursor = next((component for component in self._listed() if component.name == self.left.list.cursor), None)
+        cursor = next((component for component in self._listed() if component.name == self.list.cursor), None)
         words = ["x time" if self.options.by_time else "x step", "y 1st to 99th percentile"]
         if cursor is not None:
             label = self.options.smoothing.of(cursor).label
             words += [label if self._is_overlay else f"{label}, raw behind it"] if label else []
             joined = f", {cursor.width} joined in each" if cursor.width > 1 else ""
             words.append(f"{count(cursor.points, 'point')}{joined}")
-        return Text("   ".join(words), STYLES.faint)
+        return Text("   ".join(words), "$style-faint")
 
     def counts(self) -> Text:
         """Return where the metric at the cursor comes from."""
-        origin = next((component.origin for component in self._listed() if component.name == self.left.list.cursor), "")
-        return Text(f"from {plain(origin)}" if origin else "", STYLES.faint)
+        origin = next((component.origin for component in self._listed() if component.name == self.list.cursor), "")
+        return Text(f"from {plain(origin)}" if origin else "", "$style-faint")
 
     def hints(self) -> list[Hint]:
         """Return the keys of the screen."""
         smoothing, log, time = "metrics.smoothing", "metrics.log", "metrics.time"
-        last = [Hint("metrics.back", "Back"), Hint("app.keys", "Keys")]
+        back = Hint("metrics.back", "Back")
         if self._is_overlay:
             return [
                 Hint("metrics.choose", "Show"),
@@ -375,14 +364,14 @@ class MetricsScreen(BaseScreen):
                 *(Hint(smoothing, "Smooth"), Hint(log, "Log"), Hint(time, "Time")),
                 Hint("metrics.copy", "Copy"),
                 Hint("metrics.relaunch", "Relaunch"),
-                *last,
+                back,
             ]
         choose = [Hint("metrics.choose", "Choose"), Hint("metrics.zoom", "Zoom")]
         if self.app.size.width < _FULL_HINTS:
             ways = [Hint(smoothing, "Smooth"), Hint(log, "Log"), Hint("metrics.overlay", "Overlay")]
-            return [*choose, *ways, *last]
+            return [*choose, *ways, back]
         ways = [Hint(smoothing, "Smoothing"), Hint(log, "Log scale"), Hint(time, "Step or time")]
-        return [*choose, *ways, Hint("metrics.overlay", "Overlay jobs"), Hint("metrics.export", "Save"), *last]
+        return [*choose, *ways, Hint("metrics.overlay", "Overlay jobs"), Hint("metrics.export", "Save"), back]
 
     def action_smoothing(self) -> None:
         """Change to the next smoothing: none, light, strong."""
@@ -393,7 +382,7 @@ class MetricsScreen(BaseScreen):
 
     def action_log(self) -> None:
         """Draw the metric at the cursor on a logarithmic axis, or no longer."""
-        name = plain_name(self.left.list.cursor)
+        name = plain_name(self.list.cursor)
         self._log[name] = not self._log.get(name, False)
         self._draw()
 
@@ -409,7 +398,7 @@ class MetricsScreen(BaseScreen):
 
     def action_step(self, step: int) -> None:
         """Move the cursor by a cell or more, to a point that is there."""
-        series = list(self._series_of(self.left.list.cursor).values())
+        series = list(self._series_of(self.list.cursor).values())
         xs = sorted({x for metric in series for x in x_values(metric, self.options) if math.isfinite(x)})
         if not xs:
             return
@@ -426,7 +415,7 @@ class MetricsScreen(BaseScreen):
 
     def action_zoom_axis(self, factor: float) -> None:
         """Draw less of the x axis, or more, around the cursor or the end."""
-        whole = x_limits(list(self._series_of(self.left.list.cursor).values()), self.options)
+        whole = x_limits(list(self._series_of(self.list.cursor).values()), self.options)
         low, high = self.options.window or whole
         width = (high - low) * factor
         middle = high if self.options.cursor is None else self.options.cursor
@@ -456,7 +445,7 @@ class MetricsScreen(BaseScreen):
 
     def action_copy(self) -> None:
         """Copy the points of the metric at the cursor, of all jobs that have a line."""
-        name = self.left.list.cursor
+        name = self.list.cursor
         found = self._series_of(name)
         rows = [(row.name, found[row.handle]) for row in self.rows if row.handle in found.keys() - self._hidden]
         file = io.StringIO()
@@ -479,7 +468,7 @@ class MetricsScreen(BaseScreen):
         else:
             self.dismiss()
 
-    @work(group="save", exit_on_error=False)
+    @work(group="save")
     async def action_export(self) -> None:
         """Save the data and a picture of the screen in the current folder."""
         picture = self.app.export_screenshot()

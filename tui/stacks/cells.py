@@ -13,7 +13,7 @@ from ...diagnosis.stacks.text import describe_activity, describe_reading, descri
 from ...logs.text.sanitize import plain
 from ..format import count, cut
 from ..ui.glyphs import Glyphs
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 
 # Innermost frames that are shown of the group to compare with.
 _MAX_COMPARED = 8
@@ -41,17 +41,17 @@ def group_text(group: RankGroup, is_blocking: bool, width: int, glyphs: Glyphs) 
     ranks = list_ranks(group.ranks)
     who = f"{count(len(group.ranks), 'rank'):>8}  "
     word = describe_activity(group) if group.wait else group.activity.value
-    room = width - 4 - len(who) - len(word)
-    text = Text()
-    text.append(" ! " if is_blocking else "   ", STYLES.pending)
-    text.append(who, STYLES.text).append(f"{cut(ranks, max(4, room), glyphs.cut):<{max(4, room)}} ", STYLES.text)
-    text.append(word, STYLES.pending if is_blocking else STYLES.faint)
-    frame = group.frame
+    frame, room = group.frame, max(4, width - 4 - len(who) - len(word))
     called = group.function or (frame.function if frame else "")
     where = f"{short_path(frame.file)}:{frame.line}" if frame else group.kernel
-    text.append(f"\n    {cut(plain(called), 24, glyphs.cut)}", STYLES.muted)
-    text.append(f"  {where}", STYLES.muted)
-    return text
+    return Text.assemble(
+        (" ! " if is_blocking else "   ", "$style-pending"),
+        (who, "$style-text"),
+        (f"{cut(ranks, room, glyphs.cut):<{room}} ", "$style-text"),
+        (word, "$style-pending" if is_blocking else "$style-faint"),
+        (f"\n    {cut(plain(called), 24, glyphs.cut)}", "$style-muted"),
+        (f"  {where}", "$style-muted"),
+    )
 
 
 def alike_below(groups: Sequence[RankGroup]) -> int:
@@ -82,24 +82,24 @@ def frames_text(
     """
     text = Text()
     name_width = min(26, max(12, width // 3))
-    text.append(f"  {'#':>2}  {'FUNCTION':<{name_width}} FILE:LINE", STYLES.faint)
+    text.append(f"  {'#':>2}  {'FUNCTION':<{name_width}} FILE:LINE", "$style-faint")
     first_alike = len(frames) - alike
     hidden = 0
     for number, frame in enumerate(frames):
         if alike and number == first_alike:
             words = f"the same on all {ranks}" if width < _NARROW else f"frames below are the same on all {ranks} ranks"
-            text.append(f"\n      {glyphs.rule * 2} {words} {glyphs.rule * 2}", STYLES.faint)
+            text.append(f"\n      {glyphs.rule * 2} {words} {glyphs.rule * 2}", "$style-faint")
         if frame.is_library and not with_library:
             hidden += 1
             continue
         differs = alike and number == first_alike - 1
-        style = STYLES.faint if frame.is_library else f"bold {STYLES.text}"
-        text.append(f"\n{glyphs.differs if differs else ' '} ", STYLES.pending)
-        text.append(f"{number:>2}  ", STYLES.faint)
+        style = "$style-faint" if frame.is_library else "bold $style-text"
+        text.append(f"\n{glyphs.differs if differs else ' '} ", "$style-pending")
+        text.append(f"{number:>2}  ", "$style-faint")
         text.append(f"{cut(plain(frame.function), name_width, glyphs.cut):<{name_width}} ", style)
         text.append(cut(f"{short_path(frame.file)}:{frame.line}", width - name_width - 7, glyphs.cut), style)
     if hidden:
-        text.append(f"\n      {count(hidden, 'frame')} of libraries hidden", STYLES.faint)
+        text.append(f"\n      {count(hidden, 'frame')} of libraries hidden", "$style-faint")
     return text
 
 
@@ -114,14 +114,14 @@ def source_text(snapshot: StackSnapshot, frames: Iterable[Frame], host: str, gly
         return Text()
     text = Text()
     head = f"{short_path(frame.file)}  {shown[0]} to {shown[-1]}, as on {host} now"
-    text.append(head, f"bold {STYLES.text}")
+    text.append(head, "bold $style-text")
     for number in shown:
         is_here = number == frame.line
         text.append(
-            f"\n{glyphs.focus_bar if is_here else ' '}{number:>5}  ", STYLES.accent if is_here else STYLES.faint
+            f"\n{glyphs.focus_bar if is_here else ' '}{number:>5}  ", "$style-accent" if is_here else "$style-faint"
         )
         line = cut(plain(lines[number].expandtabs(4)), max(10, width - 9), glyphs.cut)
-        text.append(line, f"bold {STYLES.text}" if is_here else STYLES.muted)
+        text.append(line, "bold $style-text" if is_here else "$style-muted")
     return text
 
 
@@ -129,11 +129,11 @@ def compared_text(other: RankGroup, glyphs: Glyphs, width: int) -> Text:
     """Return the innermost frames of the group that most ranks are in."""
     text = Text()
     head = f"the {count(len(other.ranks), 'other')}" if len(other.ranks) > 1 else f"rank {other.ranks[0]}"
-    text.append(f"Compared with {head}", f"bold {STYLES.text}")
+    text.append(f"Compared with {head}", "bold $style-text")
     if len(other.ranks) > 1:
-        text.append(f"  shown: rank {other.ranks[0]}", STYLES.faint)
+        text.append(f"  shown: rank {other.ranks[0]}", "$style-faint")
     for number, frame in enumerate(other.frames[:_MAX_COMPARED]):
-        style = STYLES.faint if frame.is_library else STYLES.text
+        style = "$style-faint" if frame.is_library else "$style-text"
         name = cut(plain(frame.function), 22, glyphs.cut)
         text.append(
             f"\n  {number:>2}  {name:<22} {cut(f'{short_path(frame.file)}:{frame.line}', width - 30, glyphs.cut)}",
@@ -148,9 +148,9 @@ def threads_text(stack: ProcessStack, glyphs: Glyphs, width: int) -> Text:
     for thread in stack.threads:
         if thread.is_main:
             continue
-        text.append(f"\n\n{cut(plain(thread.name) or 'a thread', width, glyphs.cut)}", f"bold {STYLES.text}")
+        text.append(f"\n\n{cut(plain(thread.name) or 'a thread', width, glyphs.cut)}", "bold $style-text")
         for number, frame in enumerate(thread.frames):
-            style = STYLES.faint if frame.is_library else STYLES.text
+            style = "$style-faint" if frame.is_library else "$style-text"
             line = (
                 f"{number:>2}  {cut(plain(frame.function), 24, glyphs.cut):<24} {short_path(frame.file)}:{frame.line}"
             )
@@ -172,31 +172,26 @@ def children_text(children: Sequence[ProcessStack], width: int, glyphs: Glyphs) 
         else:
             does = f"{plain(own.function)}  {short_path(own.file)}:{own.line}"
         text.append("\n" if text else "")
-        text.append(" ! " if is_held else "   ", STYLES.pending)
-        text.append(f"{cut(stack.name, 16, glyphs.cut):<16} ", STYLES.text)
-        text.append(cut(does, max(6, width - 21), glyphs.cut), STYLES.muted)
+        text.append(" ! " if is_held else "   ", "$style-pending")
+        text.append(f"{cut(stack.name, 16, glyphs.cut):<16} ", "$style-text")
+        text.append(cut(does, max(6, width - 21), glyphs.cut), "$style-muted")
     return text
 
 
 def finding_text(found: Conclusion) -> Text:
     """Return the conclusion, and its details in one line below."""
-    text = Text()
-    if found.blocking:
-        text.append("! ", STYLES.pending)
-    text.append(plain(found.sentence), f"bold {STYLES.text}")
-    if found.details:
-        text.append(f"\n{plain('; '.join(found.details))}", STYLES.muted)
-    return text
+    return Text.assemble(
+        ("! " if found.blocking else "", "$style-pending"),
+        (plain(found.sentence), "bold $style-text"),
+        (f"\n{plain('; '.join(found.details))}" if found.details else "", "$style-muted"),
+    )
 
 
 def how_text(snapshot: StackSnapshot, clock: str) -> Text:
     """Return when and how the snapshot was taken, and how long it took."""
-    text = Text()
-    text.append(clock, STYLES.text)
-    text.append(f"   {describe_reading(snapshot)}, {snapshot.seconds:.1f} s", STYLES.muted)
-    if snapshot.dumps:
-        text.append(f"   flight recorder of {count(len(snapshot.dumps), 'rank')}", STYLES.muted)
-    return text
+    how = f"   {describe_reading(snapshot)}, {snapshot.seconds:.1f} s"
+    dumps = f"   flight recorder of {count(len(snapshot.dumps), 'rank')}" if snapshot.dumps else ""
+    return Text.assemble((clock, "$style-text"), (how, "$style-muted"), (dumps, "$style-muted"))
 
 
 def unread_text(snapshot: StackSnapshot) -> Text:
@@ -206,4 +201,4 @@ def unread_text(snapshot: StackSnapshot) -> Text:
         return Text()
     who, why = unread[0]
     more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
-    return Text(f"not read: {plain(who)}{more}, {plain(why)}", STYLES.pending)
+    return Text(f"not read: {plain(who)}{more}, {plain(why)}", "$style-pending")

@@ -10,7 +10,7 @@ from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
-from textual.widgets import OptionList, Static
+from textual.widgets import Static
 
 from ...base.errors import describe_error
 from ...diagnosis.frames import main_frames
@@ -29,7 +29,7 @@ from ..ui.base import BaseScreen
 from ..ui.job_cells import name_text, state_text
 from ..ui.new_file import write_new_file
 from ..ui.options import Options
-from ..ui.palette import STYLES, Text
+from ..ui.palette import Text
 from ..ui.pane import Divider, Pane
 from ..ui.text_pane import TextPane
 from ..ui.title_rule import TitleRule
@@ -52,18 +52,6 @@ class GroupList(Options):
         Binding("j,down", "cursor_down", "Next group", id="stacks.down"),
         Binding("k,up", "cursor_up", "Previous group", id="stacks.up"),
     ]
-
-
-class GroupsPane(Pane):
-    """The list of groups under its title."""
-
-    def __init__(self) -> None:
-        super().__init__("Groups", id="stacks-groups")
-        self.list = GroupList(id="stacks-list", markup=False)
-
-    def compose_body(self) -> ComposeResult:
-        """Yield the list."""
-        yield self.list
 
 
 class StacksScreen(BaseScreen):
@@ -101,7 +89,8 @@ class StacksScreen(BaseScreen):
         self._all_threads, self._with_library = False, True
         self._title = TitleRule(id="stacks-title")
         self._finding = Static(id="stacks-finding", markup=False)
-        self._groups = GroupsPane()
+        self._list = GroupList(id="stacks-list", markup=False)
+        self._groups = Pane("Groups", self._list, id="stacks-groups")
         self._children = TextPane("Below", id="stacks-children")
         self._snapshots = TextPane("Snapshots", id="stacks-takes")
         self._frames = TextPane("Frames", id="stacks-frames")
@@ -125,7 +114,7 @@ class StacksScreen(BaseScreen):
     def on_mount(self) -> None:
         """Take a snapshot."""
         self.listen(self.dashboard.signals.rows, self._show_row)
-        self.set_focus(self._groups.list)
+        self.set_focus(self._list)
         self._draw()
         self.action_take()
 
@@ -154,7 +143,7 @@ class StacksScreen(BaseScreen):
         self._draw_head()
         self._take(native)
 
-    @work(group="stacks", exclusive=True, exit_on_error=False)
+    @work(group="stacks", exclusive=True)
     async def _take(self, native: bool) -> None:
         handle = self.row.handle
         read = partial(asyncio.to_thread, take_stacks, self.dashboard.runner, handle)
@@ -182,7 +171,7 @@ class StacksScreen(BaseScreen):
     @property
     def group(self) -> RankGroup | None:
         """The group at the cursor."""
-        at = self._groups.list.highlighted
+        at = self._list.highlighted
         groups = self.found.groups if self.found else ()
         return groups[at] if at is not None and at < len(groups) else None
 
@@ -197,7 +186,7 @@ class StacksScreen(BaseScreen):
 
     def _fill(self) -> None:
         """Fill the list, the cursor where it was."""
-        listed, found = self._groups.list, self.found
+        listed, found = self._list, self.found
         before = listed.highlighted
         listed.clear_options()
         if found is not None:
@@ -213,7 +202,7 @@ class StacksScreen(BaseScreen):
                 listed.highlighted = min(before or 0, len(found.groups) - 1)
         self._draw()
 
-    def on_option_list_option_highlighted(self, _event: OptionList.OptionHighlighted) -> None:
+    def on_option_list_option_highlighted(self) -> None:
         """Show the group's stack."""
         self._draw_frames()
 
@@ -228,16 +217,16 @@ class StacksScreen(BaseScreen):
         self._title.right = state_text(self.row.state, self.glyphs)
         snapshot, found = self.snapshot, self.found
         if self._error:
-            self._finding.update(Text(self._error, STYLES.failed))
+            self._finding.update(Text(self._error, "$style-failed"))
         elif found is not None:
             self._finding.update(cells.finding_text(found))
         else:
-            self._finding.update(Text("Reading the stacks of all ranks", STYLES.muted))
+            self._finding.update(Text("Reading the stacks of all ranks", "$style-muted"))
         if snapshot is not None and found is not None:
             self._groups.rule.info = Text(count(len(found.groups), "group"))
             waits = "" if self.is_done else "   reading again"
             how = cells.how_text(snapshot, clock(snapshot.at, self.clock()))
-            self._how.update(how.append(waits, STYLES.pending))
+            self._how.update(how.append(waits, "$style-pending"))
             unread = cells.unread_text(snapshot)
             self._unread.update(unread)
             self._unread.display = bool(unread)
@@ -251,12 +240,12 @@ class StacksScreen(BaseScreen):
         text = Text()
         shown = (snapshot.at, len(found.groups), "")
         for number, (at, groups, pace) in enumerate([shown, *self.kept][:6]):
-            text.append("\n" if text else "").append(f" {clock(at, self.clock())}   ", STYLES.text)
-            text.append(count(groups, "group"), STYLES.muted)
-            text.append(f"   {pace}" if pace else "", STYLES.muted)
-            text.append("   shown" if number == 0 else "", STYLES.accent)
+            text.append("\n" if text else "").append(f" {clock(at, self.clock())}   ", "$style-text")
+            text.append(count(groups, "group"), "$style-muted")
+            text.append(f"   {pace}" if pace else "", "$style-muted")
+            text.append("   shown" if number == 0 else "", "$style-accent")
         if found.pace:
-            text.append(f"\n {found.pace_sentence}", f"bold {STYLES.text}")
+            text.append(f"\n {found.pace_sentence}", "bold $style-text")
         self._snapshots.rule.info = Text(str(1 + len(self.kept)))
         self._snapshots.show_text(text)
 
@@ -281,7 +270,7 @@ class StacksScreen(BaseScreen):
             why = next(
                 (why for who, why in describe_unread(snapshot) if who == f"rank {rank}"), describe_activity(group)
             )
-            text.append(plain(why), STYLES.muted)
+            text.append(plain(why), "$style-muted")
         if stack is not None and self._all_threads:
             text.append_text(cells.threads_text(stack, self.glyphs, width))
         elif stack is not None and self.app.size.width >= _WIDE:
@@ -343,7 +332,7 @@ class StacksScreen(BaseScreen):
         """Save the finding and the stacks of all groups to a file in the current folder."""
         self._save(self._report())
 
-    @work(group="save", exclusive=True, exit_on_error=False)
+    @work(group="save", exclusive=True)
     async def _save(self, report: str) -> None:
         status = self.dashboard.status
         try:
@@ -367,7 +356,7 @@ class StacksScreen(BaseScreen):
 
     def counts(self) -> Text:
         """Return the handle."""
-        return Text(plain(self.row.handle), STYLES.faint)
+        return Text(plain(self.row.handle), "$style-faint")
 
     def hints(self) -> list[Hint]:
         """Return the keys."""
@@ -381,7 +370,6 @@ class StacksScreen(BaseScreen):
             Hint("stacks.copy", "Copy"),
             Hint("stacks.save", "Save"),
             Hint("stacks.back", "Back"),
-            Hint("app.keys", "Keys"),
         ]
 
     def action_back(self) -> None:

@@ -90,4 +90,4 @@ class Clipboard:
             else:
                 self._status.say(f"Wrote {what} to {path}: the terminal does not accept this copy{note}")
 
-        self._app.run_worker(write(), group="copy", exit_on_error=False)
+        self._app.run_worker(write(), group="copy")

@@ -149,7 +149,7 @@ class SearchedPalette(CommandPalette):
         """Show no "Loading...": its timer may end after the search, and then that would stay."""
 
     # A search that goes on while the palette is removed finds its list gone: that ends the search, not the program.
-    @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP, exit_on_error=False)
+    @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP)
     async def _gather_commands(self, search_value: str) -> None:
         self.listed_for = None
         await CommandPalette._gather_commands.__wrapped__(self, search_value)  # type: ignore[attr-defined]

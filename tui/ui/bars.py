@@ -16,7 +16,7 @@ from textual.widget import Widget
 from ..format import cut
 from .drawing import guard_render
 from .glyphs import ASCII, Glyphs
-from .palette import STYLES, Text
+from .palette import Text
 from .theme import glyphs_of
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def key_of(node: DOMNode, name: str) -> str:
 
 def key_text(node: DOMNode, name: str, word: str) -> Text:
     """Return the key of a binding and what it does, as in a hint."""
-    return Text.assemble((key_of(node, name), f"bold {STYLES.accent}"), (f" {word}", STYLES.muted), end="")
+    return Text.assemble((key_of(node, name), "bold $style-accent"), (f" {word}", "$style-muted"), end="")
 
 
 @dataclass(frozen=True)
@@ -153,11 +153,7 @@ def _two_ends(left: Text, right: Text, width: int, glyph: str) -> Text:
         left = left.copy()
         left.truncate(max(0, room - 1), overflow="crop")
         left.append(glyph if room > 0 else "")
-    row = Text()
-    row.append_text(left)
-    row.append(" " * max(0, width - left.cell_len - right.cell_len))
-    row.append_text(right)
-    return row
+    return Text.assemble(left, " " * max(0, width - left.cell_len - right.cell_len), right)
 
 
 class TopBar(Widget):
@@ -173,10 +169,10 @@ class TopBar(Widget):
     @guard_render
     def render(self) -> Text:
         """Draw the bar."""
-        left = Text("torchx-tui", f"bold {STYLES.text}")
+        left = Text("torchx-tui", "bold $style-text")
         left.append("   ")
         left.append_text(self.middle)
-        right = Text(self.right, STYLES.faint)
+        right = Text(self.right, "$style-faint")
         if left.cell_len + right.cell_len + 2 > self.size.width:
             right = Text()
         return _two_ends(left, right, self.size.width, glyphs_of(self.app).cut)
@@ -187,10 +183,10 @@ def path_text(parts: Sequence[str], glyph: str) -> Text:
     text = Text()
     for number, part in enumerate(parts):
         last = number == len(parts) - 1
-        text.append(part, f"bold {STYLES.text}" if last else STYLES.faint)
+        text.append(part, "bold $style-text" if last else "$style-faint")
         if not last:
             text.apply_meta({"@click": f"screen.up({number})"}, len(text) - len(part))
-            text.append(f"  {glyph}  ", STYLES.faint)
+            text.append(f"  {glyph}  ", "$style-faint")
     return text
 
 
@@ -263,7 +259,5 @@ class KeyBar(Widget):
 
     @staticmethod
     def _hint(hint: ShownHint) -> Text:
-        text = Text()
-        text.append(hint.key, f"bold {STYLES.accent}" if hint.enabled else STYLES.faint)
-        text.append(f" {hint.word}", STYLES.muted if hint.enabled else STYLES.faint)
-        return text
+        styles = ("bold $style-accent", "$style-muted") if hint.enabled else ("$style-faint", "$style-faint")
+        return Text.assemble((hint.key, styles[0]), (f" {hint.word}", styles[1]))

@@ -13,7 +13,7 @@ from textual.signal import Signal
 from .bars import Hint, KeyBar, StatusLine, TopBar, acting_bindings, path_text, shown_hints
 from .drawing import guard_update
 from .frames import PacedScreen
-from .palette import STYLES, Text
+from .palette import Text
 from .theme import glyphs_of, now_of
 
 if TYPE_CHECKING:
@@ -57,8 +57,12 @@ class BaseScreen(PacedScreen, Screen[Any]):
         yield from ()
 
     def hints(self) -> list[Hint]:
-        """Return the key bar's hints, the most used first, help last."""
-        return [Hint("app.keys", "Keys")]
+        """Return the key bar's hints but help, the most used first."""
+        return []
+
+    def all_hints(self) -> list[Hint]:
+        """Return the key bar's hints."""
+        return [*self.hints(), Hint("app.keys", "Keys")]
 
     def path(self) -> list[str]:
         """Return the path of the top bar."""
@@ -134,7 +138,7 @@ class BaseScreen(PacedScreen, Screen[Any]):
     def _refresh_keys(self) -> None:
         self._keys_are_due = False
         if bars := self.query_children(KeyBar):
-            bars.first().hints = shown_hints(self.hints(), acting_bindings(self), self.glyphs)
+            bars.first().hints = shown_hints(self.all_hints(), acting_bindings(self), self.glyphs)
 
     def refresh_bars(self) -> None:
         """Draw the three bars as things stand now."""
@@ -157,9 +161,9 @@ class BaseScreen(PacedScreen, Screen[Any]):
         if not status.message:
             return Text()
         glyph, sign, style = (
-            (self.glyphs.bad, STYLES.failed, STYLES.failed)
+            (self.glyphs.bad, "$style-failed", "$style-failed")
             if status.failed
-            else (self.glyphs.ok, STYLES.running, STYLES.muted)
+            else (self.glyphs.ok, "$style-running", "$style-muted")
         )
         return Text.assemble((f"{glyph} ", sign), (status.message, style))
 

@@ -13,7 +13,7 @@ from textual.widget import Widget
 
 from ..format import cut
 from .drawing import guard_render
-from .palette import STYLES, Text
+from .palette import Text
 from .theme import glyphs_of
 
 
@@ -80,13 +80,13 @@ class ChoiceField(Widget, can_focus=True):
         text = Text()
         shown = self._shown()
         if shown.start:
-            text.append(f"{glyphs.cut} ", STYLES.faint)
+            text.append(f"{glyphs.cut} ", "$style-faint")
         for index in shown:
             on = self.choices[index] == self.value
-            text.append(glyphs.radio_on if on else glyphs.radio_off, STYLES.accent if on else STYLES.faint)
-            text.append(f" {self._word(index)}  ", f"bold {STYLES.text}" if on else STYLES.muted)
+            text.append(glyphs.radio_on if on else glyphs.radio_off, "$style-accent" if on else "$style-faint")
+            text.append(f" {self._word(index)}  ", "bold $style-text" if on else "$style-muted")
         if shown.stop < len(self.choices):
-            text.append(glyphs.cut, STYLES.faint)
+            text.append(glyphs.cut, "$style-faint")
         return text
 
     def _word(self, index: int) -> str:

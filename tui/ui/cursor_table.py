@@ -120,7 +120,7 @@ class CursorTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     # Drawing
 
-    def on_resize(self, _event: events.Resize) -> None:
+    def on_resize(self) -> None:
         self.fit_columns()
         self._resize_virtual()
         self._keep_cursor()

@@ -16,7 +16,7 @@ from textual.widgets import Button, Input, Static
 
 from .bars import key_of, key_text
 from .frames import PacedScreen
-from .palette import STYLES, Text
+from .palette import Text
 
 TEXT_WIDTH = 60
 # A list in a dialog shows so many items, then how many more there are.
@@ -149,7 +149,7 @@ class AskDialog(Dialog[str]):
             with VerticalScroll(id="dialog-details", can_focus=False):
                 yield Static(self.details, markup=False)
         if self._note:
-            yield Static(Text(self._note, STYLES.muted), markup=False)
+            yield Static(Text(self._note, "$style-muted"), markup=False)
         if self.count > 1:
             yield self._count_text
             yield self._count_input
@@ -159,7 +159,7 @@ class AskDialog(Dialog[str]):
         yield Button(harmless, compact=True, id="keep")
         for key, label in others:
             shown_key = "enter" if self.count > 1 else key_of(self, _ANSWERS[key][0])
-            shown = Text.assemble((shown_key, STYLES.failed), (f" {label}", STYLES.text))
+            shown = Text.assemble((shown_key, "$style-failed"), (f" {label}", "$style-text"))
             yield Button(shown.visualize(), compact=True)
         if others:
             yield Static(key_text(self, "dialog.back", "back"), markup=False)
@@ -172,7 +172,7 @@ class AskDialog(Dialog[str]):
         if self._find_body is not None:
             self._update_body(self._find_body)
 
-    @work(exit_on_error=False)
+    @work
     async def _update_body(self, find_body: Callable[[], Sequence[Text]]) -> None:
         self.body = list(await asyncio.to_thread(find_body))
         self.query_one("#dialog-text", Static).update(Text("\n").join(self.body))
@@ -181,8 +181,8 @@ class AskDialog(Dialog[str]):
         verb = list(self.buttons.values())[-1].split()[0].lower()
         words = f"Type {self.count} to {verb} them"
         if typed is None:
-            return Text(words, STYLES.muted)
-        return Text(f"{words}: {f'{typed[:12]} was typed' if typed else 'nothing was typed'}", STYLES.failed)
+            return Text(words, "$style-muted")
+        return Text(f"{words}: {f'{typed[:12]} was typed' if typed else 'nothing was typed'}", "$style-failed")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return action != "answer" or parameters[0] in self.buttons

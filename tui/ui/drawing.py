@@ -13,7 +13,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from ..status import Status
-from .palette import STYLES, Text
+from .palette import Text
 
 _log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ Render = TypeVar("Render", bound=Callable[..., Any])
 
 def guard_render(render: Render) -> Render:
     """Decorate a widget's `render`: draw a note if it raises."""
-    return _guard(render, lambda _: Text(f" {_NOTE}", STYLES.failed))
+    return _guard(render, lambda _: Text(f" {_NOTE}", "$style-failed"))
 
 
 def guard_render_line(render_line: Render) -> Render:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
@@ -15,7 +16,7 @@ from ..format import age, clock, cut, duration, fit_name, split_name, state_word
 from ..rows import JobRow, RowProgress, backend_word
 from . import glyphs as glyph_sets
 from .cursor_table import INDENT
-from .palette import STYLES, Text
+from .palette import Text
 
 if TYPE_CHECKING:
     from .glyphs import Glyphs
@@ -65,7 +66,7 @@ class Column:
     label: str
     width: int
     cell: Callable[[JobRow, CellContext, int], Text]
-    sort_key: Callable[[JobRow], Any]
+    sort_key: Callable[[JobRow], Any] = lambda _: 0
     right: bool = False
     flexible: bool = False
     from_width: int | None = 0
@@ -77,14 +78,14 @@ class Column:
 
 
 _STATE_STYLES = {
-    AppState.UNSUBMITTED: STYLES.submitted,
-    AppState.SUBMITTED: STYLES.submitted,
-    AppState.PENDING: STYLES.pending,
-    AppState.RUNNING: STYLES.running,
-    AppState.SUCCEEDED: STYLES.succeeded,
-    AppState.FAILED: STYLES.failed,
-    AppState.CANCELLED: STYLES.cancelled,
-    AppState.UNKNOWN: STYLES.unknown,
+    AppState.UNSUBMITTED: "$style-submitted",
+    AppState.SUBMITTED: "$style-submitted",
+    AppState.PENDING: "$style-pending",
+    AppState.RUNNING: "$style-running",
+    AppState.SUCCEEDED: "$style-succeeded",
+    AppState.FAILED: "$style-failed",
+    AppState.CANCELLED: "$style-cancelled",
+    AppState.UNKNOWN: "$style-unknown",
 }
 
 # What needs a person comes first.
@@ -107,17 +108,14 @@ def state_style(state: AppState) -> str:
 
 def state_text(state: AppState, glyphs: Glyphs, *, dimmed: bool = False) -> Text:
     """Return a state's glyph and word; only what lives or went wrong has a coloured word."""
-    style = STYLES.faint if dimmed else state_style(state)
+    style = "$style-faint" if dimmed else state_style(state)
     word_style = style
     if state is AppState.SUCCEEDED:
-        word_style = STYLES.state_word
+        word_style = "$style-state-word"
     elif state is AppState.CANCELLED:
-        word_style = STYLES.faint
-    text = Text()
-    text.append(glyphs.state(state), style)
-    text.append(" ")
-    text.append(state_word(state), STYLES.faint if dimmed else word_style)
-    return text
+        word_style = "$style-faint"
+    word_style = "$style-faint" if dimmed else word_style
+    return Text.assemble((glyphs.state(state), style), " ", (state_word(state), word_style))
 
 
 def state_times_text(row: JobRow, glyphs: Glyphs, now: float) -> Text:
@@ -125,29 +123,27 @@ def state_times_text(row: JobRow, glyphs: Glyphs, now: float) -> Text:
     text = state_text(row.state, glyphs)
     seconds = row.duration_seconds if row.is_final else row.age_seconds(now)
     if seconds is not None:
-        text.append(f"  {duration(seconds) if row.is_final else age(seconds)}", STYLES.muted)
+        text.append(f"  {duration(seconds) if row.is_final else age(seconds)}", "$style-muted")
     since = row.finished_at if row.is_final else row.started_at
     if since is not None:
-        text.append(f", {'ended' if row.is_final else 'since'} {clock(since, now)}", STYLES.muted)
+        text.append(f", {'ended' if row.is_final else 'since'} {clock(since, now)}", "$style-muted")
     return text
 
 
 def name_text(app_id: str, width: int, glyphs: Glyphs, *, dimmed: bool = False, bold: bool = False) -> Text:
     """Return an app id whose unique suffix is dimmer than its name, in at most ``width`` cells."""
     name, suffix = fit_name(app_id, width, glyphs.cut)
-    text = Text()
-    text.append(name, STYLES.faint if dimmed else f"bold {STYLES.text}" if bold else STYLES.text)
-    text.append(suffix, STYLES.faint)
-    return text
+    style = "$style-faint" if dimmed else "bold $style-text" if bold else "$style-text"
+    return Text.assemble((name, style), (suffix, "$style-faint"))
 
 
 def _mark(_row: JobRow, context: CellContext, _width: int) -> Text:
-    return Text(context.glyphs.mark if context.marked else " ", STYLES.accent)
+    return Text(context.glyphs.mark if context.marked else " ", "$style-accent")
 
 
 def _state(row: JobRow, context: CellContext, _width: int) -> Text:
     if row.state is AppState.RUNNING and context.progress is not None and context.progress.stalled:
-        return Text(STALLED, STYLES.faint if context.dimmed else f"bold {STYLES.pending}")
+        return Text(STALLED, "$style-faint" if context.dimmed else "bold $style-pending")
     return state_text(row.state, context.glyphs, dimmed=context.dimmed)
 
 
@@ -162,34 +158,32 @@ def _name(row: JobRow, context: CellContext, width: int) -> Text:
         return (
             text
             if context.has_args
-            else text.append(f" {cut(row.fit_varied(room), room, context.glyphs.cut)}", STYLES.muted)
+            else text.append(f" {cut(row.fit_varied(room), room, context.glyphs.cut)}", "$style-muted")
         )
     text = name_text(row.name, width - len(row.link) - 1, context.glyphs, dimmed=context.dimmed)
-    return text.append(f" {row.link}", STYLES.muted)
+    return text.append(f" {row.link}", "$style-muted")
 
 
 def _args(row: JobRow, context: CellContext, width: int) -> Text:
-    return Text(cut(row.fit_varied(width), width, context.glyphs.cut), STYLES.faint if context.dimmed else STYLES.muted)
+    return Text(
+        cut(row.fit_varied(width), width, context.glyphs.cut), "$style-faint" if context.dimmed else "$style-muted"
+    )
 
 
 def _backend(row: JobRow, context: CellContext, width: int) -> Text:
     word = cut(backend_word(row.scheduler), width, context.glyphs.cut)
-    return Text(word, STYLES.faint if context.dimmed else STYLES.muted)
+    return Text(word, "$style-faint" if context.dimmed else "$style-muted")
 
 
 def _replicas(row: JobRow, context: CellContext, width: int) -> Text:
     # What is left of a figure that is cut must not look like another one.
     figure = cut(f"{row.running}/{row.wanted}", width, context.glyphs.cut) if row.wanted else ""
-    return Text(figure, STYLES.faint if context.dimmed else STYLES.muted, justify="right")
+    return Text(figure, "$style-faint" if context.dimmed else "$style-muted", justify="right")
 
 
 def _age(row: JobRow, context: CellContext, _width: int) -> Text:
     seconds = row.age_seconds(context.now)
-    return Text("" if seconds is None else age(seconds), STYLES.faint, justify="right")
-
-
-def _component(row: JobRow, context: CellContext, width: int) -> Text:
-    return Text(cut(row.component, width, context.glyphs.cut), STYLES.faint)
+    return Text("" if seconds is None else age(seconds), "$style-faint", justify="right")
 
 
 def _why(row: JobRow, context: CellContext, width: int) -> Text:
@@ -197,14 +191,17 @@ def _why(row: JobRow, context: CellContext, width: int) -> Text:
     why = row.why
     if not why and row.limit_at is not None:
         why = f"limit {clock(row.limit_at, time.time() if context.now is None else context.now)}"
-    return Text(cut(why, width, context.glyphs.cut), STYLES.muted if bright else STYLES.faint)
+    return Text(cut(why, width, context.glyphs.cut), "$style-muted" if bright else "$style-faint")
 
 
-def _plain_cell(read: Callable[[JobRow], str]) -> Callable[[JobRow, CellContext, int], Text]:
+def _plain_column(key: str, label: str, width: int, words: str, read: Callable[[JobRow], str] | None = None) -> Column:
+    """Return a column of a text of the row, which is shown only where it is chosen."""
+    value = read or attrgetter(key)
+
     def cell(row: JobRow, context: CellContext, width: int) -> Text:
-        return Text(cut(read(row), width, context.glyphs.cut), STYLES.faint)
+        return Text(cut(value(row), width, context.glyphs.cut), "$style-faint")
 
-    return cell
+    return Column(key, label, width, cell, value, from_width=None, words=words)
 
 
 def _handle(row: JobRow) -> str:
@@ -224,12 +221,12 @@ def _duration(row: JobRow, context: CellContext, _width: int) -> Text:
     seconds = _ran_seconds(row, context.now)
     # Of a running job the minutes are enough: a figure of seconds would change with each poll.
     words = "" if seconds is None else duration(seconds) if row.is_final else age(seconds)
-    return Text(words, STYLES.faint, justify="right")
+    return Text(words, "$style-faint", justify="right")
 
 
 def _started(row: JobRow, context: CellContext, _width: int) -> Text:
     words = "" if row.started_at is None else clock(row.started_at, context.now or time.time())
-    return Text(words, STYLES.faint)
+    return Text(words, "$style-faint")
 
 
 STALLED = "! Stalled"
@@ -243,7 +240,7 @@ def progress_bar(fraction: float, width: int, style: str, *, is_ascii: bool) -> 
     bar = Text(full * done, style)
     if half and middle:
         bar.append(middle, style)
-    return bar.append(rest * (width - bar.cell_len), STYLES.line)
+    return bar.append(rest * (width - bar.cell_len), "$style-line")
 
 
 def _progress(row: JobRow, context: CellContext, width: int) -> Text:
@@ -252,25 +249,25 @@ def _progress(row: JobRow, context: CellContext, width: int) -> Text:
         percent = int(known.fraction * 100)
         # Its steps are done, and it failed all the same.
         percent = percent if row.state is AppState.SUCCEEDED else min(percent, 99)
-        return Text(f"{percent:>4} %".rjust(_BAR_WIDTH + 6), STYLES.faint)
+        return Text(f"{percent:>4} %".rjust(_BAR_WIDTH + 6), "$style-faint")
     if row.state is not AppState.RUNNING and not context.has_why:
-        return Text(cut(row.why, width, context.glyphs.cut), STYLES.faint)
+        return Text(cut(row.why, width, context.glyphs.cut), "$style-faint")
     if known is None or known.step is None:
         return Text() if context.has_why else _why(row, context, width)
     if known.stalled:
-        return Text(f"no step for {age(known.stalled_seconds)}", STYLES.pending)
+        return Text(f"no step for {age(known.stalled_seconds)}", "$style-pending")
     if known.fraction is None:
-        return Text(cut(f"step {known.step:,.0f}", width, context.glyphs.cut), STYLES.faint)
-    style = STYLES.faint if context.dimmed else STYLES.running
+        return Text(cut(f"step {known.step:,.0f}", width, context.glyphs.cut), "$style-faint")
+    style = "$style-faint" if context.dimmed else "$style-running"
     bar = progress_bar(known.fraction, _BAR_WIDTH, style, is_ascii=context.glyphs is glyph_sets.ASCII)
-    return bar.append(f"{int(known.fraction * 100):>4} %", STYLES.muted)
+    return bar.append(f"{int(known.fraction * 100):>4} %", "$style-muted")
 
 
 def _eta(row: JobRow, context: CellContext, _width: int) -> Text:
     left = context.progress.seconds_left if context.progress and row.state is AppState.RUNNING else None
     # Minutes are enough: a figure of seconds would change with each look.
     words = "" if left is None else duration(left) if left >= 3600 else age(left)
-    return Text(words, STYLES.faint, justify="right")
+    return Text(words, "$style-faint", justify="right")
 
 
 def _metric(row: JobRow, context: CellContext, width: int) -> Text:
@@ -278,7 +275,7 @@ def _metric(row: JobRow, context: CellContext, width: int) -> Text:
     name = known.metric.rpartition("/")[2] if known else ""
     # A loss is what everybody expects there.
     words = "" if known is None else known.value if "loss" in name.lower() else f"{name} {known.value}".strip()
-    return Text(cut(words, width, context.glyphs.cut), STYLES.muted, justify="right")
+    return Text(cut(words, width, context.glyphs.cut), "$style-muted", justify="right")
 
 
 def _order_of(value: float | None) -> tuple[bool, float]:
@@ -294,45 +291,40 @@ def _metric_value(known: RowProgress | None) -> float | None:
 
 
 COLUMNS: tuple[Column, ...] = (
-    Column("mark", "", 1, _mark, lambda row: 0, gap=2, sortable=False),
+    Column("mark", "", 1, _mark, sortable=False),
     Column("state", "STATE", 11, _state, lambda row: _STATE_ORDER.index(row.state), words="the job's state"),
     Column("name", "NAME", 24, _name, lambda row: row.name, flexible=True, words="the app's id"),
-    Column("kind", "KIND", 11, _plain_cell(lambda row: row.kind), lambda row: row.kind, extra=True,
-           words="what kind of job it is, where a backend has several"),
+    replace(
+        _plain_column("kind", "KIND", 11, "what kind of job it is, where a backend has several"),
+        from_width=0, extra=True,
+    ),
     Column("args", "ARGS", 16, _args, lambda row: row.varied, flexible=True, extra=True,
            words="what differs from the defaults, or within its sweep"),
     Column("backend", "ON", 6, _backend, lambda row: row.scheduler, words="where it runs"),
     Column(
         "replicas", "REPL", 5, _replicas, lambda row: -row.wanted, right=True, words="replicas, running of wanted"
     ),
-    Column("progress", "PROGRESS", 16, _progress, lambda row: 0, extra=True, flexible=True,
+    Column("progress", "PROGRESS", 16, _progress, extra=True, flexible=True,
            words="how far a running job is, by its log",
            progress_key=lambda known: _order_of(-known.fraction if known and known.fraction is not None else None)),
-    Column("eta", "ETA", 7, _eta, lambda row: 0, right=True, extra=True, words="how long until its last step",
+    Column("eta", "ETA", 7, _eta, right=True, extra=True, words="how long until its last step",
            progress_key=lambda known: _order_of(known.seconds_left if known else None)),
-    Column("metric", "METRIC", 10, _metric, lambda row: 0, right=True, extra=True,
+    Column("metric", "METRIC", 10, _metric, right=True, extra=True,
            words="its loss, or its first metric", progress_key=lambda known: _order_of(_metric_value(known))),
     Column("age", "AGE", 4, _age, lambda row: -(row.submitted_at or 0), right=True, words="since it was submitted"),
-    Column(
-        "component", "COMPONENT", 12, _component, lambda row: row.component, from_width=None,
-        words="what it was launched from",
-    ),
+    _plain_column("component", "COMPONENT", 12, "what it was launched from"),
     Column("why", "WHY", 20, _why, lambda row: row.why, from_width=240, flexible=True, extra=True,
            words="why it is in its state"),
     Column(
         "duration", "RAN", 8, _duration, lambda row: -(_ran_seconds(row, None) or 0), right=True, from_width=None,
         words="how long it ran",
     ),
-    Column("user", "USER", 10, _plain_cell(lambda row: row.user), lambda row: row.user, from_width=None,
-           words="who launched it"),
+    _plain_column("user", "USER", 10, "who launched it"),
     Column("started", "STARTED", 19, _started, lambda row: -(row.started_at or 0), from_width=None,
            words="when its first replica started"),
-    Column("image", "IMAGE", 20, _plain_cell(lambda row: row.image), lambda row: row.image, from_width=None,
-           words="the first role's image"),
-    Column("group", "GROUP", 16, _plain_cell(lambda row: row.group), lambda row: row.group, from_width=None,
-           words="the sweep that it belongs to"),
-    Column("handle", "HANDLE", 40, _plain_cell(_handle), lambda row: row.handle, from_width=None,
-           words="scheduler://session/app"),
+    _plain_column("image", "IMAGE", 20, "the first role's image"),
+    _plain_column("group", "GROUP", 16, "the sweep that it belongs to"),
+    _plain_column("handle", "HANDLE", 40, "scheduler://session/app", _handle),
 )  # fmt: skip
 
 COLUMNS_BY_KEY = {column.key: column for column in COLUMNS}

@@ -15,7 +15,7 @@ from textual.widgets import Static
 from .bars import acting_bindings, key_of, key_words
 from .base import BaseScreen
 from .frames import PacedScreen
-from .palette import STYLES, Text
+from .palette import Text
 
 # Textual's own descriptions, in the words of the other screens.
 _DESCRIPTIONS = {"app.focus_next": "Next pane or field", "app.focus_previous": "Previous pane or field"}
@@ -54,7 +54,7 @@ def bindings_of(screen: Screen[object]) -> dict[str, list[KeyRow]]:
 
     Keys without a name, such as Textual's own for scrolling, are left out.
     """
-    hints = screen.hints() if isinstance(screen, BaseScreen) else ()
+    hints = screen.all_hints() if isinstance(screen, BaseScreen) else ()
     hinted = [name for hint in hints for name in hint.bindings.split()]
 
     def place(active: ActiveBinding) -> tuple[bool, bool, int]:
@@ -94,7 +94,6 @@ class KeysScreen(PacedScreen, ModalScreen[None]):
 
     Args:
         screen: the screen whose keys are meant.
-        read_only: why some of them do nothing.
     """
 
     BINDINGS = [
@@ -105,9 +104,8 @@ class KeysScreen(PacedScreen, ModalScreen[None]):
 
     CSS_PATH = "../styles/dialogs.tcss"
 
-    def __init__(self, screen: Screen[object], *, read_only: bool = False) -> None:
+    def __init__(self, screen: Screen[object]) -> None:
         super().__init__()
-        self._read_only = read_only
         self._groups = bindings_of(screen)
 
     def compose(self) -> ComposeResult:
@@ -123,10 +121,10 @@ class KeysScreen(PacedScreen, ModalScreen[None]):
     def _text(self) -> Text:
         text = Text()
         for title in self._groups:
-            text.append(f"{title}\n", f"bold {STYLES.text}")
+            text.append(f"{title}\n", "bold $style-text")
             for row in self._groups[title]:
-                text.append(f"  {row.keys:<21} ", f"bold {STYLES.accent}" if row.enabled else STYLES.faint)
-                text.append(f"{row.what}\n", STYLES.muted if row.enabled else STYLES.faint)
+                styles = ("bold $style-accent", "$style-muted") if row.enabled else ("$style-faint", "$style-faint")
+                text.append(f"  {row.keys:<21} ", styles[0]).append(f"{row.what}\n", styles[1])
             text.append("\n")
         return text
 

@@ -13,7 +13,7 @@ from textual.widgets import OptionList, Static
 from .bars import key_of
 from .dialog import Answer, Dialog
 from .options import Options
-from .palette import STYLES, Text
+from .palette import Text
 
 
 class ListDialog(Dialog[Answer]):
@@ -94,7 +94,7 @@ class ListDialog(Dialog[Answer]):
         hints = Text()
         for names, words in self.HINTS:
             keys = " ".join(key_of(self, name) if "." in name else name for name in names.split())
-            hints.append(keys, f"bold {STYLES.accent}").append(f" {words}   ", STYLES.muted)
+            hints.append(keys, "bold $style-accent").append(f" {words}   ", "$style-muted")
         self._hints.update(hints)
 
     def action_move(self, step: int) -> None:
@@ -113,5 +113,4 @@ class ListDialog(Dialog[Answer]):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Answer with the row that was clicked."""
-        event.stop()
         self.choose(event.option_index)

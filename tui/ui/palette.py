@@ -6,7 +6,7 @@ computes it. ANSI palettes use the terminal's own colours and Rich's attributes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rich.segment import Segment
@@ -234,19 +234,10 @@ NO_COLOR = replace(
     named_colors=("default",) * 16,
 )
 
-# The names of the styles, for texts: variables of the style sheets, which have the colours of the theme that is chosen.
-STYLES = Palette(
-    name="",
-    dark=True,
-    ansi=False,
-    replicas=tuple(f"$style-replica{number}" for number in range(8)),
-    named_colors=_ANSI_NAMES,
-    **{
-        field.name: f"$style-{field.name.replace('_', '-')}"
-        for field in fields(Palette)
-        if field.type == "str" and field.name != "name"
-    },
-)
+
+def replica_style(number: int) -> str:
+    """Return the name of the style of a replica; colours come round again after eight."""
+    return f"$style-replica{number % 8}"
 
 
 class Text(RichText):
@@ -284,12 +275,13 @@ def _textual_style(style: str | Style) -> str | TextualStyle:
 
 
 def style_variables(palette: Palette) -> dict[str, str]:
-    """Return the definition of each name in `STYLES` for Textual, by the variable's name."""
-    named = {name: getattr(palette, field) for field, name in vars(STYLES).items() if str(name).startswith("$")}
-    named |= {name: palette.replica(number) for number, name in enumerate(STYLES.replicas)}
+    """Return the styles that texts name, such as ``style-faint`` for ``$style-faint``."""
+    named = {name.replace("_", "-"): text for name, text in vars(palette).items() if isinstance(text, str)}
+    named |= {f"replica{number}": palette.replica(number) for number in range(8)}
     return {
-        name[1:]: " ".join(f"ansi_{word}" if word in _ANSI_COLORS else word for word in definition.split())
+        f"style-{name}": " ".join(f"ansi_{word}" if word in _ANSI_COLORS else word for word in definition.split())
         for name, definition in named.items()
+        if name != "name"
     }
 
 

@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-from textual import events
-from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.widget import Widget
 
 from .title_rule import TitleRule
 
 
 class Pane(Vertical):
-    """A container whose first row is a `TitleRule`.
+    """A `TitleRule` over what stands below it.
 
-    Subclasses yield their body from `compose_body`.
+    Args:
+        title: the pane's name.
+        body: the widgets below the rule.
+        id: of the widget.
     """
 
     DEFAULT_CSS = "Pane { width: 1fr; height: 1fr; }"
 
-    def __init__(self, title: str = "", *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def __init__(self, title: str, *body: Widget, id: str | None = None) -> None:
         self.rule = TitleRule(title)
+        super().__init__(self.rule, *body, id=id)
 
-    def compose(self) -> ComposeResult:
-        """Yield the rule, then the body."""
-        yield self.rule
-        yield from self.compose_body()
-
-    def compose_body(self) -> ComposeResult:
-        """Yield what stands under the rule."""
-        yield from ()
-
-    def on_descendant_focus(self, _event: events.DescendantFocus) -> None:
-        """Light the rule."""
+    def on_descendant_focus(self) -> None:
+        """Light the rule, or dim it."""
         self.rule.active = self.has_focus_within
 
-    def on_descendant_blur(self, _event: events.DescendantBlur) -> None:
-        """Dim the rule."""
-        self.rule.active = self.has_focus_within
+    on_descendant_blur = on_descendant_focus
 
 
 class Divider(Vertical):

@@ -14,7 +14,7 @@ from textual.strip import Strip
 
 from ..format import cut
 from .cursor_table import INDENT, CursorTable
-from .palette import STYLES, Text
+from .palette import Text
 from .theme import glyphs_of
 
 if TYPE_CHECKING:
@@ -115,11 +115,11 @@ class RowTable(CursorTable):
             self.post_message(self.Opened(self.cursor_name))
 
     def draw_header(self, style: Style) -> Strip:
-        return self._line(self._table.labels if self._table and self._table.rows else (), STYLES.faint, style)
+        return self._line(self._table.labels if self._table and self._table.rows else (), "$style-faint", style)
 
     def draw_row(self, index: int, style: Style) -> Strip:
         cells = self._rows[index]
-        return self._line(cells, STYLES.text if cells[0] in self._bright else STYLES.muted, style)
+        return self._line(cells, "$style-text" if cells[0] in self._bright else "$style-muted", style)
 
     def _line(self, cells: Sequence[str], color: str, style: Style) -> Strip:
         line, glyph = Text(" " * INDENT, end=""), glyphs_of(self.app).cut

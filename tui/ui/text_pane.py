@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
@@ -29,14 +28,10 @@ class TextPane(Pane):
     """A text under a title."""
 
     def __init__(self, title: str, *, id: str | None = None) -> None:
-        super().__init__(title, id=id)
         self._content = Static(markup=False)
         self.body = TextScroll(self._content)
+        super().__init__(title, self.body, id=id)
         self._shown = ""
-
-    def compose_body(self) -> ComposeResult:
-        """Yield the text."""
-        yield self.body
 
     def show_yaml(self, text: str) -> None:
         """Show YAML, keys and values told apart."""

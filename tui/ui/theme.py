@@ -95,7 +95,7 @@ def textual_theme(colors: Palette) -> Theme:
 
 
 def palette_of(app: App[Any]) -> Palette:
-    """Return the colours of the app's theme, for lines that are drawn as segments. Texts take `STYLES`."""
+    """Return the colours of the theme, for lines drawn as segments. Texts name variables, such as `$style-faint`."""
     return PALETTES.get(app.theme, palette.DARK)
 
 

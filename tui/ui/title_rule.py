@@ -9,7 +9,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from .drawing import guard_render
-from .palette import STYLES, Text
+from .palette import Text
 from .theme import glyphs_of
 
 
@@ -39,29 +39,20 @@ class TitleRule(Widget):
     def render(self) -> Text:
         """Draw the rule in the widget's width; the right-hand text goes first when there is no room."""
         glyphs = glyphs_of(self.app)
-        rule_style = STYLES.accent if self.active else STYLES.line
+        rule_style = "$style-accent" if self.active else "$style-line"
         rule = glyphs.focused_rule if self.active else glyphs.rule
         width = self.size.width
-        line = Text()
-        line.append(rule, rule_style)
-        if self.title:
-            line.append(" ")
-            line.append_text(_styled(self.title, f"bold {STYLES.accent if self.active else STYLES.text}"))
-            line.append(" ")
-        if self.info:
-            line.append(" ")
-            line.append_text(_styled(self.info, STYLES.faint))
-            line.append(" ")
-        right = _styled(self.right, STYLES.faint) if self.right else Text()
+        title_style = "bold $style-accent" if self.active else "bold $style-text"
+        line = Text(rule, rule_style)
+        for text, style in ((self.title, title_style), (self.info, "$style-faint")):
+            if text:
+                line = Text.assemble(line, " ", _styled(text, style), " ")
+        right = _styled(self.right, "$style-faint") if self.right else Text()
         rest = width - line.cell_len - (right.cell_len + 4 if right else 0)
         if rest < 0:
             right, rest = Text(), width - line.cell_len
         if right:
-            line.append(rule * (rest + 1), rule_style)
-            line.append(" ")
-            line.append_text(right)
-            line.append(" ")
-            line.append(rule, rule_style)
+            line = Text.assemble(line, (rule * (rest + 1), rule_style), " ", right, " ", (rule, rule_style))
         elif rest > 0:
             line.append(rule * rest, rule_style)
         if cell_len(line.plain) > width:
@@ -73,9 +64,7 @@ def _styled(text: Text, style: str) -> Text:
     """Return ``text`` with ``style`` under the styles of its own."""
     copy = text.copy()
     copy.style = style
-    result = Text()
-    result.append_text(copy)
-    return result
+    return Text.assemble(copy)
 
 
 def tabs_text(words: Mapping[str, str], chosen: str, action: str, notes: Mapping[str, str] | None = None) -> Text:
@@ -90,8 +79,8 @@ def tabs_text(words: Mapping[str, str], chosen: str, action: str, notes: Mapping
     text = Text()
     for name, word in words.items():
         text.append("   " if text else "", "not bold")
-        style = f"bold underline {STYLES.accent}" if name == chosen else f"not bold {STYLES.muted}"
+        style = "bold underline $style-accent" if name == chosen else "not bold $style-muted"
         text.append(word, style)
         text.apply_meta({"@click": f"screen.{action}('{name}')"}, len(text) - len(word))
-        text.append(f" {note}" if (note := (notes or {}).get(name)) else "", f"not bold {STYLES.faint}")
+        text.append(f" {note}" if (note := (notes or {}).get(name)) else "", "not bold $style-faint")
     return text

@@ -7,7 +7,7 @@ import re
 from rich.cells import cell_len
 from rich.console import Console
 
-from .palette import STYLES, Text
+from .palette import Text
 
 _LINE = re.compile(r"^(?P<indent>\s*(?:- )*)(?P<key>[^\s:#'\"\[{][^:]*)(?P<colon>:)(?P<value>\s.*|)$")
 _BLOCK = re.compile(r"(?:^|[:-]) *[|>][-+]?\d?$")
@@ -25,19 +25,19 @@ def yaml_text(text: str) -> Text:
             result.append("\n")
         indent = len(line) - len(line.lstrip())
         if block is not None and (not line.strip() or indent >= block):
-            result.append(line, STYLES.muted)
+            result.append(line, "$style-muted")
             continue
         # A literal block: what follows at least as far in is text, whatever it looks like.
         block = indent + 1 if _BLOCK.search(line) else None
         match = _LINE.match(line)
         if match is None:
             stripped = line.lstrip(" -")
-            result.append(line[: len(line) - len(stripped)], STYLES.muted)
+            result.append(line[: len(line) - len(stripped)], "$style-muted")
             result.append(stripped, _value_style(stripped))
             continue
-        result.append(match["indent"], STYLES.muted)
-        result.append(match["key"], STYLES.yaml_key)
-        result.append(match["colon"], STYLES.faint)
+        result.append(match["indent"], "$style-muted")
+        result.append(match["key"], "$style-yaml-key")
+        result.append(match["colon"], "$style-faint")
         result.append(match["value"], _value_style(match["value"].strip()))
     return result
 
@@ -59,5 +59,5 @@ def indented(text: Text, width: int) -> Text:
 
 def _value_style(value: str) -> str:
     if _NUMBER.match(value):
-        return STYLES.yaml_number
-    return STYLES.muted if value[:1] in "[{|>" else STYLES.yaml_string
+        return "$style-yaml-number"
+    return "$style-muted" if value[:1] in "[{|>" else "$style-yaml-string"

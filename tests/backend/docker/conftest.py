@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from backend.docker.support import Docker
 from support.docker_containers import replicas
@@ -9,7 +7,7 @@ from support.scripted_engine import scripted_engine
 @pytest.fixture
 def make_docker(docker_engine):
     """Return what makes schedulers on the engine; what they launched is removed afterwards."""
-    made: list[Docker] = []
+    made = []
 
     def make(**arguments):
         made.append(Docker(**arguments))

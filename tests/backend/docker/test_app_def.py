@@ -1,9 +1,5 @@
 """The roles of an app whose AppDef no label keeps, as its containers tell of them."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from torchx_tui.backends.docker import labels
@@ -13,15 +9,15 @@ from torchx_tui.specs.mounts import BindMount, DeviceMount, VolumeMount
 OF_IMAGE = frozenset({"PATH=/bin", "CUDA_VERSION=12"})
 
 
-def container(number: int, command: list[str], env: list[str] | None = None, image: str = "sha256:a") -> dict[str, Any]:
+def container(number, command, env=None, image="sha256:a"):
     told = {labels.APP_ID: "job-x1", labels.ROLE_NAME: "worker", labels.REPLICA_ID: str(number)}
     launched = ["TORCHX_RANK0_HOST=job-x1-worker-0", "TORCHX_IMAGE=i", "PATH=/bin"]
     config = {"Labels": told, "Cmd": command, "Env": [*(env or []), *launched], "Image": "i"}
     return {"Image": image, "Config": config, "HostConfig": {}}
 
 
-def rebuilt(*containers: dict[str, Any]) -> tuple[Any, list[str]]:
-    notes: list[str] = []
+def rebuilt(*containers):
+    notes = []
     (role,) = roles_of(containers, lambda image: OF_IMAGE if image == "sha256:a" else (), notes)
     return role, notes
 
@@ -77,7 +73,7 @@ def test_mounts_come_back_as_they_were_asked_for():
 
 
 def test_half_a_container_is_no_error():
-    notes: list[str] = []
+    notes = []
     bare = {"Config": {}, "HostConfig": None}
     (role,) = roles_of([bare, {**bare, "Config": {"Labels": None, "Cmd": None, "Env": None}}], lambda _: (), notes)
     assert (role.name, role.image, role.entrypoint, role.args, role.env) == ("", "", "", [], {})

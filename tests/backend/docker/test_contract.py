@@ -1,11 +1,6 @@
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 from backend.contract import SchedulerContract
 
-from torchx_tui.backends.api import DescribeAppResponse, Scheduler
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker_engine.client import Engine
 from torchx_tui.specs.status import AppState
@@ -23,7 +18,7 @@ class TestDocker(SchedulerContract):
     def cfg(self):
         return {"pull": False}
 
-    def purge_log(self, scheduler: Scheduler[Any], described: DescribeAppResponse) -> None:
+    def purge_log(self, scheduler, described):
         # The engine keeps a log as long as its container.
         client = Engine().client()
         for one in client.api.containers(all=True, filters={"label": f"{labels.APP_ID}={described.app_id}"}):

@@ -1,7 +1,5 @@
 """What describe, inspection, check and preflight say, on a real engine."""
 
-from __future__ import annotations
-
 import urllib.request
 
 import pytest

@@ -1,30 +1,33 @@
 """Where the engine is, and why it cannot be used, in words."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json
 import os
+import re
 import socket
 import ssl
 import subprocess
 import sys
-import threading
 from contextlib import suppress
 
 import docker.errors
 import pytest
 import requests
+from support.background import in_background
 from support.scripted_engine import refused
+from support.tables import tables
+from support.waiting import PATIENCE
 from urllib3.exceptions import MaxRetryError, ProtocolError
 
 from torchx_tui.backends.docker_engine.client import Engine, exec_exit_code
 from torchx_tui.backends.docker_engine.unavailable import describe_refusal, explain_unavailable
 from torchx_tui.specs.errors import BackendUnavailableError, JobNotFoundError, SchedulerError
 
+table = tables(__file__)
 
-def refusal(environment: dict[str, str], timeout: float = 2.0) -> str:
+
+def refusal(environment, timeout=2.0):
     """Return why an engine cannot be used."""
     engine = Engine(environment, timeout)
     with pytest.raises(BackendUnavailableError) as raised, engine.translate_errors():
@@ -36,28 +39,12 @@ def test_each_thread_has_a_client_of_its_own(docker_engine):
     engine = Engine()
     mine = engine.client()
     assert engine.client() is mine
-    others = []
-    thread = threading.Thread(target=lambda: others.append(engine.client()))
-    thread.start()
-    thread.join()
-    assert others[0] is not mine
-    assert others[0].ping()
+    other = in_background(engine.client).result(PATIENCE)
+    assert other is not mine
+    assert other.ping()
     engine.close()
     engine.close()
     assert engine.client() is not mine
-
-
-def test_a_missing_socket(tmp_path):
-    words = refusal({"DOCKER_HOST": f"unix://{tmp_path}/none.sock"})
-    assert f"{tmp_path}/none.sock was not found" in words
-    assert "systemctl start docker" in words
-
-
-def test_a_socket_that_nothing_serves(tmp_path):
-    path = str(tmp_path / "dead.sock")
-    with socket.socket(socket.AF_UNIX) as dead:
-        dead.bind(path)
-    assert "has stopped" in refusal({"DOCKER_HOST": f"unix://{path}"})
 
 
 def test_a_machine_without_docker_does_not_import_its_package():
@@ -82,11 +69,6 @@ def test_a_machine_without_docker_does_not_import_its_package():
     assert told.endswith("[]\n")
 
 
-def test_a_remote_engine_that_is_not_there():
-    assert "correct DOCKER_HOST" in refusal({"DOCKER_HOST": "tcp://127.0.0.1:9"})
-    assert "no machine has this name" in refusal({"DOCKER_HOST": "tcp://no-such-machine.invalid:9"})
-
-
 def test_an_engine_that_hangs():
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
@@ -94,104 +76,72 @@ def test_an_engine_that_hangs():
         assert "does not answer" in refusal({"DOCKER_HOST": f"tcp://127.0.0.1:{silent.getsockname()[1]}"}, 0.3)
 
 
-def test_tls_without_its_files(tmp_path):
-    words = refusal({"DOCKER_HOST": "tcp://127.0.0.1:9", "DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": str(tmp_path)})
-    assert str(tmp_path) in words
-    assert "DOCKER_TLS_VERIFY" in words
-
-
-def test_an_engine_that_ssh_does_not_reach(tmp_path, monkeypatch):
+@table("unusable", "environment words")
+def test_an_engine_that_cannot_be_used(tmp_path, monkeypatch, environment, words):
     (tmp_path / "ssh").write_text("#!/bin/sh\nexit 255\n")
     (tmp_path / "ssh").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    words = refusal({"DOCKER_HOST": "ssh://alice@node7"})
-    assert words.startswith("The Docker engine at ssh://alice@node7 cannot be used: ")
-    assert "try `ssh alice@node7 docker version`" in words
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(tmp_path / "dead.sock"))
+    told = refusal({name: value.format(tmp=tmp_path) for name, value in environment.items()})
+    assert re.search(words.format(tmp=tmp_path), told)
 
 
-def test_a_wrong_protocol():
-    assert "nonsense" in refusal({"DOCKER_HOST": "nonsense://x"})
-
-
-def test_a_context_that_does_not_exist():
-    words = refusal({"DOCKER_CONTEXT": "gone"})
-    assert "no Docker context gone" in words
-    assert "docker context ls" in words
-
-
-def test_remote_engines_are_told_from_ours():
-    assert Engine({"DOCKER_HOST": "tcp://node7:2375"}).is_remote
-    assert Engine({"DOCKER_HOST": "ssh://node7"}).is_remote
-    for host in ("unix:///run/user/7/docker.sock", "http+unix:///run/a", "npipe:////./pipe/docker_engine", "/run/a"):
-        assert not Engine({"DOCKER_HOST": host}).is_remote
+@pytest.mark.parametrize(
+    ("host", "is_remote"),
+    [
+        ("tcp://node7:2375", True),
+        ("ssh://node7", True),
+        ("unix:///run/user/7/docker.sock", False),
+        ("http+unix:///run/a", False),
+        ("npipe:////./pipe/docker_engine", False),
+        ("/run/a", False),
+    ],
+)
+def test_remote_engines_are_told_from_ours(host, is_remote):
+    assert Engine({"DOCKER_HOST": host}).is_remote is is_remote
     assert not Engine({"NOTHING": ""}).is_remote
 
 
 # What needs no engine
 
 
-def around(error: BaseException) -> Exception:
+def around(error):
     """Return an error that carries another one, as requests does."""
     return requests.ConnectionError(ProtocolError("aborted", error))
 
 
-REMOTE, OURS = "tcp://node7:2375", "unix:///run/docker.sock"
-AT_REMOTE, AT_OURS = "The Docker engine at tcp://node7:2375", "The Docker engine at /run/docker.sock"
-PODMAN = "unix:///run/user/7/podman/podman.sock"
-AT_PODMAN = "The Docker engine at /run/user/7/podman/podman.sock"
-TLS_HINT = "check DOCKER_HOST, DOCKER_TLS_VERIFY and ca.pem, cert.pem and key.pem in {} (DOCKER_CERT_PATH)"
+REMOTE = "tcp://node7:2375"
+ERRORS = {
+    "TLS fails": around(ssl.SSLError(1, "wrong version\nmore")),
+    "no TLS": docker.errors.APIError("Client sent an HTTP request to an HTTPS server.\n"),
+    "no files for TLS": docker.errors.TLSParameterError("no"),
+    "refusal": docker.errors.APIError("it is odd"),
+    "no address": around(socket.gaierror(-2, "x")),
+    "no address in retries": MaxRetryError(None, "/", socket.gaierror(-2, "x")),  # type: ignore[arg-type]
+    "timeout": around(TimeoutError()),
+    "slow answer": requests.ReadTimeout(),
+    "not permitted": around(PermissionError(errno.EPERM, "x")),
+    "no file": around(FileNotFoundError(errno.ENOENT, "x")),
+    "connection refused": around(ConnectionRefusedError(errno.ECONNREFUSED, "x")),
+    "no route": around(OSError(errno.EHOSTUNREACH, "No way")),
+    "no network": around(OSError(errno.ENETUNREACH, "No way")),
+    "no ssh": FileNotFoundError(errno.ENOENT, "ssh\nmore"),
+    "connection reset": around(ConnectionResetError(errno.ECONNRESET, "x")),
+    "disk": OSError(errno.EIO, "x"),
+    "fault": KeyError("odd"),
+}
 
 
-@pytest.mark.parametrize(
-    ("error", "host", "words"),
-    [
-        (around(ssl.SSLError(1, "wrong version\nmore")), REMOTE,
-         f"{AT_REMOTE} fails with TLS: wrong version: {TLS_HINT.format('~/.docker')}"),
-        (docker.errors.APIError("Client sent an HTTP request to an HTTPS server.\n"), REMOTE,
-         f"{AT_REMOTE} fails with TLS: Client sent an HTTP request to an HTTPS server.: "),
-        (docker.errors.TLSParameterError("no"), REMOTE,
-         f"{AT_REMOTE} cannot be used with TLS: a file is missing or no host is given: {TLS_HINT.format('~/.docker')}"),
-        (docker.errors.APIError("it is odd"), REMOTE, ""),
-        (around(socket.gaierror(-2, "x")), REMOTE,
-         f"{AT_REMOTE} cannot be found: no machine has this name: check DOCKER_HOST or `docker context use NAME`"),
-        (MaxRetryError(None, "/", socket.gaierror(-2, "x")), REMOTE, f"{AT_REMOTE} cannot be found: no machine"),  # type: ignore[arg-type]
-        (around(TimeoutError()), REMOTE, f"{AT_REMOTE} does not answer: it is busy or hangs: check the network"),
-        (requests.ReadTimeout(), OURS, f"{AT_OURS} does not answer: it is busy or hangs: see `journalctl -u docker`"),
-        (around(PermissionError(errno.EPERM, "x")), OURS, f"{AT_OURS} may not be used by "),
-        (around(FileNotFoundError(errno.ENOENT, "x")), OURS,
-         f"{AT_OURS} was not found: Docker is not installed or not started. Start it (`systemctl start docker`, or "
-         "`systemctl --user start podman.socket` for Podman), or say where it is with DOCKER_HOST or `docker context "
-         "use NAME`"),
-        (around(ConnectionRefusedError(errno.ECONNREFUSED, "x")), f"http+{OURS}",
-         f"{AT_OURS} refuses the connection: it has stopped. Start it (`systemctl start docker`)"),
-        (around(ConnectionRefusedError(errno.ECONNREFUSED, "x")), PODMAN,
-         f"{AT_PODMAN} refuses the connection: it has stopped. Start it (`systemctl --user start podman.socket`)"),
-        (requests.ReadTimeout(), PODMAN,
-         f"{AT_PODMAN} does not answer: it is busy or hangs: see `journalctl --user -u podman`"),
-        (around(ConnectionRefusedError(errno.ECONNREFUSED, "x")), REMOTE,
-         f"{AT_REMOTE} refuses the connection: it has stopped. Start it there, or correct DOCKER_HOST or `docker "
-         "context use NAME`"),
-        *((around(OSError(number, "No way")), REMOTE,
-           f"{AT_REMOTE} cannot be reached: No way: check DOCKER_HOST or `docker context use NAME` and the network")
-          for number in (errno.EHOSTUNREACH, errno.ENETUNREACH)),
-        (FileNotFoundError(errno.ENOENT, "ssh\nmore"), "ssh://alice@node7",
-         "The Docker engine at ssh://alice@node7 cannot be used: [Errno 2] ssh: `pip install paramiko` and try `ssh "
-         "alice@node7 docker version`, or forward its socket, `ssh -nNT -L "
-         "$HOME/docker.sock:/var/run/docker.sock alice@node7`, and set DOCKER_HOST=unix://$HOME/docker.sock"),
-        (around(ConnectionResetError(errno.ECONNRESET, "x")), OURS,
-         f"{AT_OURS} closed the connection during an answer: is it restarting?"),
-        (OSError(errno.EIO, "x"), OURS, ""),
-        (KeyError("odd"), OURS, ""),
-    ],
-)  # fmt: skip
+@table("errors", "error host words")
 def test_why_an_engine_cannot_be_used(error, host, words):
-    told = str(explain_unavailable(error, host, {}) or "")
-    assert told.startswith(words)
+    told = str(explain_unavailable(ERRORS[error], host, {}) or "")
+    place = host.removeprefix("http+").removeprefix("unix://")
+    assert told.startswith(words and f"The Docker engine at {place} {words}")
     assert bool(told) is bool(words)
-    chosen = str(explain_unavailable(error, host, {"DOCKER_HOST": host, "DOCKER_CERT_PATH": "/certs"}) or "")
-    assert chosen == told.replace("DOCKER_HOST or `docker context use NAME`", "DOCKER_HOST").replace(
-        "~/.docker", "/certs"
-    )
+    chosen = explain_unavailable(ERRORS[error], host, {"DOCKER_HOST": host, "DOCKER_CERT_PATH": "/certs"})
+    expected = told.replace("DOCKER_HOST or `docker context use NAME`", "DOCKER_HOST").replace("~/.docker", "/certs")
+    assert str(chosen or "") == expected
 
 
 def test_a_refusal_without_what_the_sdk_puts_around_it():
@@ -220,82 +170,90 @@ def test_an_exit_code_that_comes_late():
     assert exec_exit_code(Api(), "e") == 0
 
 
-def test_errors_are_told_apart(scripted, monkeypatch):
-    engine = scripted.engine()
+@pytest.fixture
+def engine(scripted):
+    made = scripted.engine()
+    yield made
+    made.close()
 
-    def asked(app_id=""):
+
+@pytest.fixture
+def ask(scripted, engine):
+    """Return what asks the engine for a container, with the answer that is given."""
+
+    def inspect(answer, app_id=""):
+        scripted.answers["GET", "/containers/c/json"] = answer
         with engine.translate_errors(app_id):
             engine.client().api.inspect_container("c")
 
-    scripted.answers["GET", "/containers/c/json"] = refused(404, "No such container: c")
+    return inspect
+
+
+def test_errors_are_told_apart(scripted, ask):
+    gone, odd = refused(404, "No such container: c"), refused(500, "it is odd")
     with pytest.raises(JobNotFoundError, match="app-1"):
-        asked("app-1")
+        ask(gone, "app-1")
     with pytest.raises(SchedulerError, match=r"^No such container: c$"):
-        asked()
-    scripted.answers["GET", "/containers/c/json"] = refused(500, "it is odd")
+        ask(gone)
     with pytest.raises(SchedulerError, match=r"^it is odd$") as refusal:
-        asked("app-1")
+        ask(odd, "app-1")
     assert not isinstance(refusal.value, BackendUnavailableError)
-    # The version was asked for once; of an engine that was away it is asked again, as it may be another one then.
-    versions = [asked.path for asked in scripted.asked].count("/version")
-    assert versions == 1
-    scripted.answers["GET", "/containers/c/json"] = lambda asked: None
     with pytest.raises(BackendUnavailableError, match="closed the connection during an answer"):
-        asked("app-1")
-    scripted.answers["GET", "/containers/c/json"] = 200, {}
-    asked()
-    assert [asked.path for asked in scripted.asked].count("/version") == 2
+        ask(lambda asked: None, "app-1")
+    # What talks another language.
+    scripted.answers["GET", "/version"] = refused(400, "Client sent an HTTP request to an HTTPS server.")
+    with pytest.raises(BackendUnavailableError, match="fails with TLS"):
+        ask(odd)
+
+
+def test_version_is_asked_for_again_after_an_outage(scripted, engine, ask, monkeypatch):
+    def versions():
+        return scripted.paths("GET").count("/version")
+
+    there = 200, {}
+    ask(there)
+    ask(there)
+    assert versions() == 1
+    with pytest.raises(BackendUnavailableError):
+        ask(lambda asked: None)
+    # It may be another engine now.
+    ask(there)
     before = engine.client()
     assert engine.client() is before
-    closed: list[object] = []
+    closed = []
     monkeypatch.setattr(docker.DockerClient, "close", lambda client: closed.append(client))
     engine.new_client(None).close()
-    assert [asked.path for asked in scripted.asked].count("/version") == 2
+    assert versions() == 2
     closed.clear()
     engine.close()
     assert before in closed
     assert engine.client() is not before
-    asked()
-    assert [asked.path for asked in scripted.asked].count("/version") == 3
-    engine.close()
-    # What talks another language.
-    scripted.answers["GET", "/version"] = refused(400, "Client sent an HTTP request to an HTTPS server.")
-    with pytest.raises(BackendUnavailableError, match="fails with TLS"):
-        asked()
+    ask(there)
+    assert versions() == 3
 
 
-@pytest.mark.parametrize(
-    ("text", "environment", "host"),
-    [
-        ("", {}, "unix:///var/run/docker.sock"),
-        ('{"currentContext": "default"}', {}, "unix:///var/run/docker.sock"),
-        ("{}", {}, "unix:///var/run/docker.sock"),
-        ('{"currentContext": "elsewhere"}', {}, REMOTE),
-        ('{"currentContext": "elsewhere"}', {"DOCKER_CONTEXT": "default"}, "unix:///var/run/docker.sock"),
-        ('{"currentContext": "elsewhere"}', {"DOCKER_HOST": "tcp://node8:1"}, "tcp://node8:1"),
-        ("{}", {"DOCKER_CONTEXT": "elsewhere"}, REMOTE),
-        ("", {"DOCKER_CONTEXT": "gone"}, "unix:///var/run/docker.sock"),
-        ("{", {}, "unix:///var/run/docker.sock"),
-        ("[]", {}, "unix:///var/run/docker.sock"),
-    ],
-)
+def add_context(folder):
+    """Add a Docker context named elsewhere to a folder of Docker's settings."""
+    kept = folder / "contexts/meta" / hashlib.sha256(b"elsewhere").hexdigest()
+    kept.mkdir(parents=True)
+    meta = {"Name": "elsewhere", "Metadata": {}, "Endpoints": {"docker": {"Host": REMOTE, "SkipTLSVerify": False}}}
+    (kept / "meta.json").write_text(json.dumps(meta))
+
+
+@table("hosts", "text environment host")
 def test_where_an_engine_is(own_home, monkeypatch, text, environment, host):
     monkeypatch.delenv("DOCKER_HOST")
-    folder = own_home / ".docker" / "contexts" / "meta" / hashlib.sha256(b"elsewhere").hexdigest()
-    folder.mkdir(parents=True)
-    meta = {"Name": "elsewhere", "Metadata": {}, "Endpoints": {"docker": {"Host": REMOTE, "SkipTLSVerify": False}}}
-    (folder / "meta.json").write_text(json.dumps(meta))
+    add_context(own_home / ".docker")
     if text:
-        (own_home / ".docker" / "config.json").write_text(text)
+        (own_home / ".docker/config.json").write_text(text)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert Engine().host == host
-    assert Engine().is_remote is host.startswith("tcp")
+    assert (Engine().host, Engine().is_remote) == (host, host.startswith("tcp"))
 
 
 @pytest.mark.parametrize(("docker_is_there", "podman_is_there"), [(True, True), (False, True), (False, False)])
 def test_podman_socket_is_used_without_docker(tmp_path, own_home, monkeypatch, docker_is_there, podman_is_there):
-    docker_socket, podman_socket = tmp_path / "docker.sock", tmp_path / "podman" / "podman.sock"
+    docker_socket, podman_socket = tmp_path / "docker.sock", tmp_path / "podman/podman.sock"
     monkeypatch.setattr("torchx_tui.backends.docker_engine.client.DOCKER_SOCKET", str(docker_socket))
     podman_socket.parent.mkdir()
     for path, is_there in ((docker_socket, docker_is_there), (podman_socket, podman_is_there)):
@@ -322,12 +280,9 @@ def test_an_engine_of_another_environment_is_not_asked(scripted, tmp_path, monke
         Engine({"DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": str(tmp_path)}).client()
 
 
-def test_context_is_of_the_folder_in_docker_config(own_home, tmp_path, monkeypatch):
+def test_context_is_of_the_folder_in_docker_config(tmp_path, monkeypatch):
     monkeypatch.delenv("DOCKER_HOST")
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
-    folder = tmp_path / "contexts" / "meta" / hashlib.sha256(b"elsewhere").hexdigest()
-    folder.mkdir(parents=True)
-    meta = {"Name": "elsewhere", "Metadata": {}, "Endpoints": {"docker": {"Host": REMOTE, "SkipTLSVerify": False}}}
-    (folder / "meta.json").write_text(json.dumps(meta))
+    add_context(tmp_path)
     (tmp_path / "config.json").write_text('{"currentContext": "elsewhere"}')
     assert Engine().host == REMOTE

@@ -1,16 +1,14 @@
 """What an engine answers, as the user sees it: findings, waits and reasons, limits and mounts. No engine is needed."""
 
-from __future__ import annotations
-
 import platform
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from support.scripted_engine import listed
 from support.tables import toml_table
 
 from torchx_tui.backends.api import Stream
@@ -30,7 +28,7 @@ from torchx_tui.backends.docker.refusals import explain_refusal
 from torchx_tui.backends.docker.request import DockerContainer, DockerOpts, host_name
 from torchx_tui.backends.docker.run_line import docker_run_line
 from torchx_tui.backends.docker.scheduler import DockerScheduler
-from torchx_tui.backends.docker.states import exited_state, seconds_since_exit, summarize, why
+from torchx_tui.backends.docker.states import exited_state, summarize, why
 from torchx_tui.specs.errors import BackendUnavailableError
 from torchx_tui.specs.mounts import BindMount, VolumeMount
 from torchx_tui.specs.named_resources_aws import EFA_DEVICE
@@ -48,10 +46,10 @@ class CannedEngine:
 
     def __init__(
         self,
-        info: dict[str, Any],
-        images: list[dict[str, Any]] | None = None,
-        failure: BackendUnavailableError | None = None,
-    ) -> None:
+        info,
+        images=None,
+        failure=None,
+    ):
         self._info = info
         self._images = images or []
         self._failure = failure
@@ -61,27 +59,27 @@ class CannedEngine:
         self.api = self
 
     @contextmanager
-    def translate_errors(self) -> Iterator[None]:
+    def translate_errors(self):
         if self._failure:
             raise self._failure
         yield
 
-    def new_client(self, timeout: float | None) -> CannedEngine:
+    def new_client(self, timeout=None):
         return self
 
     client = new_client
 
-    def info(self) -> dict[str, Any]:
+    def info(self):
         return self._info
 
-    def images(self) -> list[dict[str, Any]]:
+    def images(self):
         return self._images
 
-    def close(self) -> None:
+    def close(self):
         self.closed += 1
 
 
-def findings(**changes: Any) -> list[tuple[str, str]]:
+def findings(**changes):
     engine: Any = CannedEngine({**INFO, **changes})
     found = engine_findings(engine)
     assert engine.closed == 1
@@ -99,14 +97,16 @@ def test_of_an_engine_elsewhere_only_the_size_is_known():
     assert (here.name, here.cpus, here.note) == (platform.node(), psutil.cpu_count(), "2 containers running")
 
 
+@pytest.mark.parametrize(("info", "more"), ROWS["engines"])
+def test_findings_of_an_engine(info, more):
+    first, *others = findings(**info)
+    assert first == ("ok", "Docker 24.0 at /run/docker.sock: 8 cpu, 16 GB, overlay2")
+    assert others == [tuple(one) for one in more]
+
+
 def test_the_engines_version_and_size():
-    assert findings() == [("ok", "Docker 24.0 at /run/docker.sock: 8 cpu, 16 GB, overlay2")]
     assert findings(ServerVersion="5.4.2", BuildahVersion="1.39")[0][1].startswith("Podman 5.4.2 at /run/docker.sock")
     assert findings(MemTotal=None)[0][1].endswith("8 cpu, 0 GB, overlay2")
-    assert findings(Runtimes={"nvidia": {}})[1:] == [("ok", "GPUs: the NVIDIA runtime is there")]
-    assert findings(Runtimes={"runc": {}})[1:] == []
-    assert findings(SecurityOptions=["name=rootless"])[1:] == [("warning", "the engine is rootless")]
-    assert findings(SecurityOptions=["name=seccomp"])[1:] == []
     away: Any = CannedEngine(INFO)
     away.is_remote = True
     assert [one.level for one in engine_findings(away)] == ["ok", "warning"]
@@ -115,37 +115,28 @@ def test_the_engines_version_and_size():
     assert (finding.level, finding.what, finding.hint) == ("error", "no engine answers", "start it: now")
 
 
-def faults(role: Role, *, pull: bool = True, remote: bool = False, images: Any = (), **changes: Any) -> list[str]:
+def faults(role, *, pull=True, remote=False, images=(), **changes):
     engine: Any = CannedEngine({**INFO, **changes}, [{"Id": "sha256:a", "RepoTags": ["here:latest"]}, *images])
-    engine.client = lambda: engine
     engine.is_remote = remote
     found = launch_findings(engine, AppDef("x", [role]), DockerOpts(pull=pull))
     assert all(one.hint for one in found)
     return [f"{one.level}: {one.what}" for one in found]
 
 
-def role(image: str = "here", cpu: int = 1, gpu: int = 0, memory: int = 64, **fields: Any) -> Role:
+def role(image="here", cpu=1, gpu=0, memory=64, **fields):
     return Role("r", image, entrypoint="sh", resource=Resource(cpu, gpu, memory), **fields)
 
 
-def test_what_a_launch_would_find():
-    assert faults(role()) == []
-    assert faults(role("here:latest")) == []
-    assert faults(role("sha256:a")) == []
-    assert faults(role("gone")) == ["warning: the image gone is not here"]
-    assert faults(role("gone"), pull=False) == ["error: the image gone is not here, and pulling is off"]
-    assert faults(role("sha256:b")) == ["error: the image sha256:b is not here, and cannot be pulled"]
-    assert faults(role(cpu=8)) == []
-    assert faults(role(cpu=9)) == ["error: r: 9 cpu asked for, the engine has 8"]
-    assert faults(role(cpu=9), NCPU=None) == []
-    assert faults(role(memory=6)) == []
-    assert faults(role(memory=5)) == ["error: r: 5 MB of memory is too little"]
-    assert faults(role(memory=0)) == []
-    assert faults(role(memory=8000, num_replicas=2)) == ["warning: r: 16000 MB asked for in all, the engine has 15258"]
-    assert faults(role(memory=15258)) == []
-    assert faults(role(memory=99999), MemTotal=None) == []
-    assert faults(role(gpu=1)) == ["warning: r: 1 gpu asked for, the engine has no NVIDIA runtime"]
-    assert faults(role(gpu=1), Runtimes={"nvidia": {}}) == []
+@pytest.mark.parametrize(("asked", "engine", "expected"), ROWS["launches"])
+def test_what_a_launch_would_find(asked, engine, expected):
+    assert faults(role(**asked), **engine) == expected
+
+
+def test_a_launch_without_limits_on_the_engines_side():
+    assert faults(role(cpu=9), NCPU=None) == faults(role(memory=99999), MemTotal=None) == []
+
+
+def test_devices_and_mounts_of_a_launch():
     odd = Role("r", "here", entrypoint="sh", resource=Resource(1, 0, 64, devices={"odd": 1, EFA_DEVICE: 1}))
     assert faults(odd) == ["warning: r: the device odd is not known here"]
     mounted = role(mounts=[BindMount("/no/such", "/x"), BindMount("/", "/y"), VolumeMount("v", "/z")])
@@ -216,30 +207,10 @@ def test_capabilities_are_those_of_an_engine():
 # States
 
 
-def container(state: str, status: str = "", k: int = 0, **changes: Any) -> dict[str, Any]:
-    """Return a container as a list has it, made at a time of 100 s."""
-    marks = {labels.APP_ID: "app-x", labels.ROLE_NAME: "worker", labels.REPLICA_ID: str(k)}
-    return {"Id": f"id{k}", "State": state, "Status": status, "Labels": marks, "Created": 100, **changes}
-
-
-@pytest.mark.parametrize(
-    ("age", "containers", "words"),
-    [
-        (0, [container("running"), container("restarting", k=1)], ""),
-        (0, [container("running", "Up 3 seconds (unhealthy)")], "its health check fails: worker/0"),
-        (0, [container("created"), container("restarting", k=1)], "starts again: worker/1"),
-        (0, [container("created"), container("paused", k=1)], "paused: worker/1"),
-        (59, [container("created")], ""),
-        (61, [container("removing")], ""),
-        (
-            7300,
-            [container("created")],
-            "never started, 2h after it was created: worker/0: its launch failed or died; cancel it",
-        ),
-    ],
-)
-def test_what_an_app_waits_for(monkeypatch, age, containers, words):
+@pytest.mark.parametrize(("age", "states", "words"), ROWS["waits"])
+def test_what_an_app_waits_for(monkeypatch, age, states, words):
     monkeypatch.setattr(time, "time", lambda: 100.0 + age)
+    containers = [listed(k, *state.split(" ", 1)) for k, state in enumerate(states)]
     assert why(summarize("app-x", containers)) == words
 
 
@@ -254,16 +225,11 @@ def test_times_of_an_engine():
     assert exit_code({"State": {"ExitCode": 0}}, AppState.SUCCEEDED) == 0
     assert exit_code({"State": {"ExitCode": 0}}, AppState.RUNNING) is None
     assert [exited_state(code) for code in (0, 1, None)] == [AppState.SUCCEEDED, AppState.FAILED, AppState.FAILED]
-    assert seconds_since_exit(container("exited", "Exited (0) 3 fortnights ago")) == 0
-    assert seconds_since_exit(container("exited", "Exited (0) 2 weeks ago")) == 2 * 7 * 86400
 
 
-def test_a_health_check_that_fails():
-    assert describe_health({"State": {"Health": {"Status": "unhealthy", "FailingStreak": 3}}}) == (
-        "health check: unhealthy, failed 3 times in a row"
-    )
-    assert describe_health({"State": {"Health": {"Status": "starting"}}}).endswith("failed 0 times in a row")
-    assert describe_health({"State": {"Health": {"Status": "healthy"}}}) == ""
+@pytest.mark.parametrize(("found", "words"), ROWS["health"])
+def test_a_health_check_that_fails(found, words):
+    assert describe_health({"State": {"Health": found}}) == words
     assert describe_health({"State": {}}) == ""
 
 
@@ -277,7 +243,7 @@ def test_the_address_in_the_apps_network():
 # Roles by their containers
 
 
-def rebuilt(**host: Any) -> Role:
+def rebuilt(**host):
     marks = {labels.APP_ID: "job-x1", labels.ROLE_NAME: "worker", labels.REPLICA_ID: "0"}
     config = {"Labels": marks, "Cmd": ["run"], "Env": [], "Image": "i"}
     (role,) = roles_of([{"Image": "sha256:a", "Config": config, "HostConfig": host}], lambda _: (), [])

@@ -1,7 +1,5 @@
 """An engine that stops, is killed, and comes back, while apps run on it."""
 
-from __future__ import annotations
-
 import pytest
 from backend.docker.support import Docker
 from support.waiting import wait_until
@@ -36,8 +34,7 @@ def test_stopped_and_started_in_mid_run(docker, own_engine):
     assert "SIGKILL" in described.msg
     assert docker.describe(ended).state == AppState.SUCCEEDED
     assert docker.scheduler.check()[0] == Finding("ok", docker.scheduler.check()[0].what)
-    again = docker.launch("exit 0")
-    assert docker.ended(again).state == AppState.SUCCEEDED
+    assert docker.ended(docker.launch("exit 0")).state == AppState.SUCCEEDED
 
 
 def test_killed_in_mid_run(docker, own_engine):

@@ -1,34 +1,32 @@
 """Changes are told of as they happen."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time
 
 import pytest
-from support.docker_containers import Replicas, replicas
+from support.background import in_background
+from support.docker_containers import replicas
 from support.scripted_engine import refused
-from support.scripted_server import Asked, Stream
+from support.scripted_server import Stream
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.docker.events import EngineListener, engine_events
 from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.backends.docker_engine.client import Engine
 from torchx_tui.backends.shared import changes
-from torchx_tui.backends.shared.changes import Subscribers
 
 
 class Told:
     """Counts calls."""
 
-    def __init__(self) -> None:
-        self.times: list[float] = []
+    def __init__(self):
+        self.times = []
 
-    def __call__(self) -> None:
+    def __call__(self):
         self.times.append(time.monotonic())
 
-    def more_than(self, count: int) -> None:
+    def more_than(self, count):
         wait_until(lambda: len(self.times) > count, "a change")
 
 
@@ -39,10 +37,10 @@ def app(own_engine):
         yield made
 
 
-def listening(events: Subscribers, app: Replicas, told: Told) -> None:
+def listening(events, app, told):
     """Wait until a change is told of."""
 
-    def change() -> bool:
+    def change():
         container = app.start("true")
         container.remove(force=True)
         time.sleep(0.2)
@@ -113,8 +111,8 @@ def test_an_engine_that_goes_and_comes_is_told_of(own_engine):
 def test_listeners_hear_of_changes_end_and_return(scripted, monkeypatch):
     monkeypatch.setattr(changes, "FIRST_RETRY_S", 0.01)
     answers = iter([(200, b"{}\n"), refused(500, "it is starting"), None, (200, b"{}\n")])
-    asked: list[Asked] = []
-    told: list[int] = []
+    asked = []
+    told = []
 
     def answer(question):
         asked.append(question)
@@ -122,12 +120,10 @@ def test_listeners_hear_of_changes_end_and_return(scripted, monkeypatch):
 
     scripted.answers["GET", "/events"] = answer
     listener = EngineListener(scripted.engine(), lambda: told.append(len(asked)))
-    thread = threading.Thread(target=listener.listen, daemon=True)
-    thread.start()
+    listening = in_background(listener.listen)
     wait_until(lambda: len(asked) > 5, "several tries")
     listener.close()
-    thread.join(PATIENCE)
-    assert not thread.is_alive()
+    listening.result(PATIENCE)
     # A change and the end; nothing new while it is away; the return, a change and the end.
     assert told == [1, 1, 4, 4, 4]
     filters = json.loads(asked[0].params["filters"])
@@ -140,7 +136,7 @@ def test_listeners_hear_of_changes_end_and_return(scripted, monkeypatch):
 def test_a_scheduler_that_is_closed_listens_no_more(scripted):
     others = set(threading.enumerate())
     content, told = Stream(), Told()
-    scripted.answers["GET", "/events"] = 200, content
+    scripted.gives("/events", content)
     scheduler = DockerScheduler("mine", scripted.engine())
     scheduler.subscribe(told)
     content.put({})

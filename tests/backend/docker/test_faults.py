@@ -1,14 +1,11 @@
 """What goes wrong on a real engine: the right state, the reason in words, nothing left behind."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys
 import time
 
 import pytest
-from backend.docker.support import Docker
 from support.waiting import wait_until
 
 from torchx_tui.specs.errors import SchedulerError
@@ -18,7 +15,7 @@ from torchx_tui.specs.roles import AppDef, Role
 from torchx_tui.specs.status import AppState
 
 
-def refusal(docker: Docker, *roles: Role) -> str:
+def refusal(docker, *roles):
     """Return why a launch is refused; nothing may be left of it."""
     with pytest.raises(SchedulerError) as raised:
         docker.submit(AppDef("job", list(roles)))
@@ -78,8 +75,7 @@ def test_a_mount_whose_source_is_missing(docker):
 
 
 def test_more_cpus_than_there_are(docker):
-    words = refusal(docker, docker.role("true", resource=Resource(cpu=10_000, gpu=0, memMB=64)))
-    assert "ask for fewer" in words
+    assert "ask for fewer" in refusal(docker, docker.role("true", resource=Resource(cpu=10_000, gpu=0, memMB=64)))
 
 
 def test_replicas_reach_one_another_by_name(docker):

@@ -1,7 +1,5 @@
 """Images are pulled, with progress in words, from a real registry."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json
@@ -10,6 +8,7 @@ import tarfile
 import threading
 
 import pytest
+from support.background import in_background
 from support.docker_containers import output_of
 from support.docker_registry import PROGRAM, free_port, local_registry
 from support.scripted_engine import events, refused
@@ -45,7 +44,7 @@ def registry(engine, tmp_path, require):
         yield address
 
 
-def layer(size: int) -> bytes:
+def layer(size):
     """Return a layer that no engine has yet."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
@@ -55,13 +54,13 @@ def layer(size: int) -> bytes:
     return packed.getvalue()
 
 
-def remove(engine: Engine, image: str) -> None:
+def remove(engine, image):
     engine.client().api.remove_image(image, force=True)
 
 
-def ensured(engine: Engine, *images: str, pull: bool = True) -> list[str]:
+def ensured(engine, *images, pull=True):
     """Return the words of progress."""
-    said: list[str] = []
+    said = []
     with shown_progress(Progress(said.append)):
         ensure_images(engine, images, pull)
     return said
@@ -98,7 +97,7 @@ def test_why_an_image_cannot_be_had(engine, registry, image, words):
 
 
 def test_progress_of_a_pull_counts_layers():
-    said: list[str] = []
+    said = []
     with shown_progress(Progress(said.append)):
         layers = Layers("pulling x")
         layers.add({"status": "Pulling from x", "id": "latest"})
@@ -128,7 +127,7 @@ def test_workspace_image_is_pushed(engine, registry, tmp_path):
         pass
 
     (tmp_path / "project").mkdir()
-    (tmp_path / "project" / "file").write_text("content")
+    (tmp_path / "project/file").write_text("content")
     built = Builder().build_workspace_image("busybox:local", str(tmp_path / "project"), {"pull": False})
     app = AppDef("a", [Role("r", built)])
     pushes = Builder().dryrun_push_images(app, {"image_repo": f"{registry}/team"})
@@ -155,23 +154,28 @@ WHY = [
 ]  # fmt: skip
 
 
+@pytest.fixture
+def client(scripted):
+    made = scripted.engine().new_client(None)
+    yield made
+    made.close()
+
+
 @pytest.mark.parametrize(("answer", "words"), WHY)
-def test_an_image_that_is_refused_on_its_way(scripted, answer, words):
+def test_an_image_that_is_refused_on_its_way(scripted, client, answer, words):
     scripted.answers["GET", "/images/busybox/json"] = refused(404, "No such image: busybox")
     scripted.answers["POST", "/images/create"] = answer
     with pytest.raises(SchedulerError) as raised:
         ensured(scripted.engine(), "busybox")
     assert str(raised.value) == f"busybox cannot be pulled: {words}. The engine has none of that name either"
     assert scripted.asked[-1].params == {"fromImage": "busybox", "tag": "latest"}
-    client = scripted.engine().new_client(None)
     scripted.answers["POST", "/images/team/x/push"] = answer
     with pytest.raises(SchedulerError) as raised:
         push(client, "team/x", "1")
     assert str(raised.value) == f"team/x:1 cannot be pushed: {words}"
-    client.close()
 
 
-def test_a_login_goes_along_with_a_pull_and_a_push(scripted, tmp_path, monkeypatch):
+def test_a_login_goes_along_with_a_pull_and_a_push(scripted, client, tmp_path, monkeypatch):
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
     known = base64.b64encode(b"alice:secret").decode()
     (tmp_path / "config.json").write_text(json.dumps({"auths": {"here.test": {"auth": known}}}))
@@ -179,14 +183,12 @@ def test_a_login_goes_along_with_a_pull_and_a_push(scripted, tmp_path, monkeypat
     logins = []
     for registry in ("here.test", "there.test"):
         image = f"{registry}/x"
-        scripted.answers["GET", f"/images/{image}:1/json"] = 200, {"Id": "sha256:1"}
+        scripted.gives(f"/images/{image}:1/json", {"Id": "sha256:1"})
         scripted.answers["POST", f"/images/{image}/push"] = 200, events({"status": "Pushed", "id": "1"})
         ensured(scripted.engine(), f"{image}:1")
-        client = scripted.engine().new_client(None)
         push(client, image, "1")
-        client.close()
         assert scripted.asked[-1].params == {"tag": "1"}
-        sent = [asked.headers.get("X-Registry-Auth", "") for asked in scripted.asked if asked.method == "POST"][-2:]
+        sent = [asked.headers.get("X-Registry-Auth", "") for asked in scripted.requests("POST")][-2:]
         logins.append([json.loads(base64.urlsafe_b64decode(one) or b"null") for one in sent])
     (pulled, pushed), without = logins
     assert (pulled["username"], pulled["password"]) == ("alice", "secret")
@@ -197,14 +199,13 @@ def test_a_login_goes_along_with_a_pull_and_a_push(scripted, tmp_path, monkeypat
 def test_short_name_of_podman_is_here(scripted):
     scripted.answers["POST", "/images/create"] = refused(404, "manifest unknown")
     scripted.answers["GET", "/images/busybox:local/json"] = refused(404, "No such image: busybox:local")
-    scripted.answers["GET", "/images/localhost/busybox:local/json"] = 200, {"Id": "sha256:1"}
+    scripted.gives("/images/localhost/busybox:local/json", {"Id": "sha256:1"})
     assert ensured(scripted.engine(), "busybox:local")[-1].startswith("busybox:local is used as it is here: ")
 
 
 @pytest.mark.parametrize("begun", [True, False])
 def test_cancelled_pull_ends_at_once(scripted, begun):
-    said: list[str] = []
-    failures: list[BaseException] = []
+    said = []
     progress, is_asked, may_answer, content = Progress(said.append), threading.Event(), threading.Event(), Stream()
     content.put({"status": "Pulling fs layer", "id": "a"})
 
@@ -216,21 +217,16 @@ def test_cancelled_pull_ends_at_once(scripted, begun):
 
     def launch():
         with shown_progress(progress):
-            try:
-                ensure_images(scripted.engine(), ["busybox"])
-            except BaseException as error:
-                failures.append(error)
+            ensure_images(scripted.engine(), ["busybox"])
 
     scripted.answers["POST", "/images/create"] = answer
-    scripted.answers["GET", "/images/busybox/json"] = 200, {"Id": "sha256:1"}
-    thread = threading.Thread(target=launch, daemon=True)
-    thread.start()
+    scripted.gives("/images/busybox/json", {"Id": "sha256:1"})
+    launching = in_background(launch)
     assert is_asked.wait(PATIENCE)
     if begun:
         wait_until(lambda: said[-1] == "pulling busybox: 0 of 1 layers", "the first layer")
     progress.cancel()
-    thread.join(PATIENCE)
-    assert [type(failure) for failure in failures] == [LaunchCancelledError]
+    assert isinstance(launching.exception(PATIENCE), LaunchCancelledError)
     if not begun:
         # Nor is what asks waited for at the end of the program.
         assert {one.daemon for one in threading.enumerate() if one.name == "docker-image"} == {True}
@@ -239,7 +235,7 @@ def test_cancelled_pull_ends_at_once(scripted, begun):
 
 
 def test_the_connection_of_a_pull_is_released_however_it_went(scripted, monkeypatch):
-    closed: list[StreamingResponse] = []
+    closed = []
     close = StreamingResponse.close
 
     def noted(answer):
@@ -257,18 +253,14 @@ def test_the_connection_of_a_pull_is_released_however_it_went(scripted, monkeypa
     assert len(closed) == 2
 
 
-def test_what_a_build_says(scripted):
-    said: list[str] = []
+def test_what_a_build_says(scripted, client):
+    said = []
 
     def built(answer, *, quiet=False):
         said.clear()
         scripted.answers["POST", "/build"] = answer
-        client = scripted.engine().new_client(None)
-        try:
-            with shown_progress(Progress(said.append)):
-                return build(client, iter([b"a", b"tar"]), {"q": "0"}, name="it", quiet=quiet)
-        finally:
-            client.close()
+        with shown_progress(Progress(said.append)):
+            return build(client, iter([b"a", b"tar"]), {"q": "0"}, name="it", quiet=quiet)
 
     steps = [
         *({"stream": f"Step {number}\n"} for number in range(9)),
@@ -302,7 +294,7 @@ def test_variables_of_an_image(scripted):
         ("sha256:bare", {"Env": None}, set()),
         ("sha256:none", None, set()),
     ):
-        scripted.answers["GET", f"/images/{image}/json"] = 200, {"Config": config}
+        scripted.gives(f"/images/{image}/json", {"Config": config})
         assert variables_of(engine, image) == variables
     # What an id means never changes.
     scripted.answers.clear()

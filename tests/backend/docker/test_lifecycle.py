@@ -1,15 +1,13 @@
 """How containers are made, started, ended and removed, where an engine answers as it is told to."""
 
-from __future__ import annotations
-
 import threading
 import time
+from concurrent.futures import wait
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from support.scripted_engine import ScriptedEngine, events, listed, refused
-from support.scripted_server import Answer, Asked
+from support.background import in_background
+from support.scripted_engine import events, listed, refused
 from support.waiting import NEVER, PATIENCE, wait_until
 
 from torchx_tui.backends.docker import labels
@@ -22,12 +20,12 @@ from torchx_tui.specs.errors import JobNotFoundError, SchedulerError
 from torchx_tui.specs.roles import AppDef, Role
 
 
-def network(name: str, number: int) -> dict[str, Any]:
+def network(name, number):
     # The later, the smaller its id.
     return {"Name": name, "Id": f"n{9 - number}", "Created": f"2026-01-0{number}"}
 
 
-def asked_of(scripted: ScriptedEngine) -> list[str]:
+def asked_of(scripted):
     """Return what was asked since this was called last, but for questions."""
     found = [f"{asked.method} {asked.path[1:]}" for asked in scripted.asked if asked.method != "GET"]
     scripted.asked.clear()
@@ -60,16 +58,16 @@ def test_the_network_that_is_made_twice_at_once_is_there_once(scripted, caplog, 
     assert "already exists" not in caplog.text
 
 
-def launch(scripted: ScriptedEngine, replicas: int = 1, network: str | None = None) -> None:
+def launch(scripted, replicas=1, network=None):
     """Launch an app on an engine that gives its containers ids by their numbers."""
     marks = [{labels.ROLE_NAME: "worker", labels.REPLICA_ID: str(k), labels.APP_ID: "app-x"} for k in range(replicas)]
     kwargs = [{"name": f"n{k}", "network": network, "labels": made} for k, made in enumerate(marks)]
     containers = [DockerContainer("busybox", ["run"], one) for one in kwargs]
 
-    def create(asked: Asked) -> Answer:
+    def create(asked):
         number = asked.params["name"].removeprefix("n")
         assert asked.body["Labels"] == {**marks[int(number)], labels.SUBMITTED_AT: "7.5"}
-        scripted.answers["GET", f"/containers/c{number}/json"] = 200, {"Id": f"c{number}"}
+        scripted.gives(f"/containers/c{number}/json", {"Id": f"c{number}"})
         return 201, {"Id": f"c{number}"}
 
     scripted.answers["POST", "/containers/create"] = create
@@ -79,7 +77,7 @@ def launch(scripted: ScriptedEngine, replicas: int = 1, network: str | None = No
 
 
 def test_order_in_which_containers_are_made_and_started(scripted):
-    said: list[str] = []
+    said = []
     with shown_progress(Progress(said.append)):
         launch(scripted, 3)
     steps = asked_of(scripted)
@@ -114,13 +112,13 @@ def test_network_that_is_gone_is_made_again(scripted, words, is_tried_again):
 
 @pytest.mark.parametrize("is_here", [True, False])
 def test_short_image_name_of_podman_is_launched(scripted, is_here):
-    scripted.answers["GET", "/networks"] = 200, [network("torchx", 1)]
-    scripted.answers["GET", "/containers/json"] = 200, []
-    scripted.answers["GET", "/containers/c0/json"] = 200, {"Id": "c0"}
+    scripted.gives("/networks", [network("torchx", 1)])
+    scripted.gives("/containers/json", [])
+    scripted.gives("/containers/c0/json", {"Id": "c0"})
     scripted.answers["POST", "/containers/c0/start"] = 204, b""
     found = {"localhost/busybox:local"} if is_here else set()
 
-    def create(asked: Asked) -> Answer:
+    def create(asked):
         image = asked.body["Image"]
         return (201, {"Id": "c0"}) if image in found else refused(404, f"No such image: {image}")
 
@@ -147,7 +145,7 @@ def test_what_is_left_behind_is_said(scripted, listing):
         "app-x was not launched: worker/1: there is no image busybox:1: it could not be pulled, or pulling is off; "
         "check its name. Left behind: c1: remove with `docker rm -f`"
     )
-    removed = [asked for asked in scripted.asked if asked.method == "DELETE"]
+    removed = scripted.requests("DELETE")
     assert sorted(asked.path[-2:] for asked in removed) == ["c0", "c1"]
     assert all(asked.params == {"v": "True", "link": "False", "force": "True"} for asked in removed)
     scripted.answers["DELETE", "/containers/c1"] = 204, b""
@@ -192,7 +190,7 @@ def test_a_cancel_ends_what_lives_once_and_removes_what_waits(scripted, monkeypa
     # After the grace it is asked for again.
     now += 9.0
     ending.cancel("app-x")
-    removed = [asked.params for asked in scripted.asked if asked.method == "DELETE"]
+    removed = [asked.params for asked in scripted.requests("DELETE")]
     assert removed == [{"v": "True", "link": "False", "force": "True"}]
     assert len(asked_of(scripted)) == 4
 
@@ -200,17 +198,17 @@ def test_a_cancel_ends_what_lives_once_and_removes_what_waits(scripted, monkeypa
 def test_cancel_keeps_the_request_to_stop(scripted, caplog):
     """Engines 23.0 to 24.0.2 kill a container if the request to stop it is dropped."""
     scripted.has(listed(0))
-    ended, is_closed = threading.Event(), threading.Event()
+    ended = threading.Event()
     answer = refused(500, "cannot stop it")
     scripted.answers["POST", "/containers/c0/stop"] = lambda asked: answer if ended.wait(PATIENCE) else None
     canceller = AppCanceller(scripted.engine(), 3)
     canceller.cancel("app-x")
     assert not ended.is_set()
-    closing = threading.Thread(target=lambda: (canceller.close(), is_closed.set()))
-    closing.start()
-    assert not is_closed.wait(0.3)
+    closing = in_background(canceller.close)
+    wait([closing], 0.3)
+    assert not closing.done()
     ended.set()
-    closing.join(PATIENCE)
+    closing.result(PATIENCE)
     wait_until(
         lambda: "app-x was not cancelled in all replicas: worker/0: cannot stop it" in caplog.text, "a log entry"
     )
@@ -240,7 +238,7 @@ def test_a_deletion_takes_the_apps_own_networks_along(scripted):
     scripted.answers["POST", "/containers/c0/stop"] = refused(500, "cannot stop it")
     for k in range(2):
         scripted.answers["DELETE", f"/containers/c{k}"] = 204, b""
-    scripted.answers["GET", "/networks"] = 200, [network("a", 1), network("b", 2)]
+    scripted.gives("/networks", [network("a", 1), network("b", 2)])
     scripted.answers["DELETE", "/networks/n8"] = refused(403, "it is in use")
     scripted.answers["DELETE", "/networks/n7"] = 204, b""
     ending = AppCanceller(scripted.engine(), 3)
@@ -280,15 +278,15 @@ def test_a_scheduler_gives_ten_seconds(scripted):
 def test_images_are_pulled_before_a_launch_where_that_is_wanted(scripted, pull):
     scheduler = DockerScheduler("mine", scripted.engine())
     made = scheduler.submit_dryrun(AppDef("job", [Role("worker", "busybox", entrypoint="run")]), {"pull": pull})
-    scripted.answers["GET", "/images/busybox/json"] = 200, {"Id": "sha256:1"}
+    scripted.gives("/images/busybox/json", {"Id": "sha256:1"})
     scripted.answers["POST", "/images/create"] = 200, events({"status": "Download complete"})
-    scripted.answers["GET", "/networks"] = 200, [network("torchx", 1)]
+    scripted.gives("/networks", [network("torchx", 1)])
     scripted.answers["POST", "/containers/create"] = 201, {"Id": "c0"}
-    scripted.answers["GET", "/containers/c0/json"] = 200, {"Id": "c0"}
+    scripted.gives("/containers/c0/json", {"Id": "c0"})
     scripted.answers["POST", "/containers/c0/start"] = 204, b""
     before = time.time()
     assert scheduler.schedule(made) == made.request.app_id
-    (created,) = (asked.body for asked in scripted.asked if asked.path == "/containers/create")
+    (created,) = (asked.body for asked in scripted.requests(path="/containers/create"))
     assert before - 0.001 <= float(created["Labels"][labels.SUBMITTED_AT]) <= time.time()
     steps = ["POST images/create"] * pull + ["POST containers/create", "POST containers/c0/start"]
     assert asked_of(scripted) == steps

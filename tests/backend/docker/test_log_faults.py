@@ -1,9 +1,7 @@
 """Logs that are followed while their engine goes away and comes back."""
 
-from __future__ import annotations
-
 import pytest
-from support.docker_containers import Replicas, replicas
+from support.docker_containers import replicas
 from support.following import Follower
 from support.waiting import wait_until
 
@@ -31,7 +29,7 @@ def app(own_engine):
         yield made
 
 
-def kept(app: Replicas, letter: str) -> bytes:
+def kept(app, letter):
     """Return the log as the engine has it now."""
     return b"".join(r.data for r in DockerLogStream(app.engine, app.app_id, "worker", 0) if r.stream == letter)
 
@@ -65,7 +63,7 @@ def test_no_line_is_lost_when_the_engine_restarts(app, own_engine, how):
 def test_lines_go_on_when_the_engine_is_back(app, own_engine):
     """An iterator of lines takes its log up by itself."""
     app.start("i=0; while :; do i=$((i + 1)); echo line $i; sleep 0.01; done")
-    got: list[str] = []
+    got = []
     scheduler = DockerScheduler("test", app.engine)
     for line in scheduler.log_iter(app.app_id, "worker", should_tail=True):
         got.append(line)

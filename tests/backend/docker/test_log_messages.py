@@ -1,7 +1,5 @@
 """What an engine sends of a log is taken apart rightly, however the bytes were cut."""
 
-from __future__ import annotations
-
 import itertools
 import struct
 
@@ -17,11 +15,11 @@ from torchx_tui.specs.errors import SchedulerError
 NEW_YEAR = 1_767_225_600 * 10**9
 
 
-def frame(kind: int, text: bytes) -> bytes:
+def frame(kind, text):
     return struct.pack(">BxxxL", kind, len(text)) + text
 
 
-def pieces_of(data: bytes, cuts: list[int]) -> list[bytes]:
+def pieces_of(data, cuts):
     places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     return [data[start:end] for start, end in itertools.pairwise(places)]
 
@@ -70,7 +68,7 @@ def test_the_engine_says_why_it_cannot_go_on():
 SECOND = 10**9
 
 
-def take_up(times: list[int], stops: list[int], forwards_first: bool) -> list[int]:
+def take_up(times, stops, forwards_first):
     """Return which lines are new to a reader that is cut off now and then.
 
     The engine gives lines from a time on: each by its own time, or all after the first that is late enough.

@@ -1,12 +1,9 @@
 """Where a log says that its container was started again; and logs that an engine withholds."""
 
-from __future__ import annotations
-
 import itertools
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from datetime import datetime, timezone
 from types import SimpleNamespace
-from typing import Any
 
 import docker.errors
 import pytest
@@ -14,14 +11,13 @@ import pytest
 from torchx_tui.backends.docker import log_stream
 from torchx_tui.backends.docker.log_stream import DockerLogStream
 from torchx_tui.backends.types import Stream
-from torchx_tui.logs.source.stream import TimeCursor
 from torchx_tui.specs.errors import LogUnreadableError, SchedulerError
 
 # Seconds into a minute, and what was printed.
 Lines = list[tuple[float, str]]
 
 
-def stamp(second: float) -> str:
+def stamp(second):
     at = datetime.fromtimestamp(1_790_000_000 + second, tz=timezone.utc)
     return f"{at:%Y-%m-%dT%H:%M:%S.%f}000Z"
 
@@ -32,7 +28,7 @@ class Recorded:
     opened = 0
     """Clients and answers that were not closed."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, state: dict[str, Any], lines: Lines, restarts: int = 0) -> None:
+    def __init__(self, monkeypatch, state, lines, restarts=0):
         self.found = {
             "Id": "1",
             "Config": {"Tty": True},
@@ -41,21 +37,21 @@ class Recorded:
             "RestartCount": restarts,
         }
         self.log = [(second, f"{stamp(second)} {text}\n".encode()) for second, text in lines]
-        self.asked: list[dict[str, Any]] = []
+        self.asked = []
         monkeypatch.setattr(log_stream, "find_replica", lambda *_: {"Id": "1"})
         monkeypatch.setattr(log_stream, "ask", self.ask)
 
-    def new_client(self, _timeout: object) -> Any:
+    def new_client(self, _timeout):
         self.opened += 1
         return SimpleNamespace(api=SimpleNamespace(inspect_container=lambda _: self.inspected()), close=self.closed)
 
-    def inspected(self) -> Any:
+    def inspected(self):
         return self.found
 
-    def closed(self) -> None:
+    def closed(self):
         self.opened -= 1
 
-    def ask(self, _client: object, _method: str, _path: str, params: dict[str, Any]) -> Any:
+    def ask(self, _client, _method, _path, params):
         self.asked.append(params)
         assert len(self.asked) < 20, "it is asked again and again"
         since = float(params.get("since", 0)) - 1_790_000_000
@@ -63,10 +59,10 @@ class Recorded:
         self.opened += 1
         return SimpleNamespace(read=lambda: answer.pop(0), close=self.closed, shut=lambda: None)
 
-    def translate_errors(self, _app_id: str) -> AbstractContextManager[None]:
+    def translate_errors(self, _app_id):
         return nullcontext()
 
-    def read(self, cursor: TimeCursor | None = None, most: int = 1000) -> tuple[list[str], TimeCursor | None]:
+    def read(self, cursor=None, most=1000):
         """Return what a reader gets, and where it is then."""
         reading = DockerLogStream(self, "app", "worker", 0, cursor=cursor, together=0)  # type: ignore[arg-type]
         texts = [record.data.decode().strip() for record in itertools.islice(reading, most)]

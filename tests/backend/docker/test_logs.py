@@ -1,51 +1,44 @@
 """Logs of a real engine's containers."""
 
-from __future__ import annotations
-
-import threading
 import time
+from concurrent.futures import wait
 from datetime import datetime, timezone
 
 import pytest
-from support.docker_containers import Replicas
+from support.background import in_background
 from support.following import Follower
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.api import Stream
 from torchx_tui.backends.docker.scheduler import DockerScheduler
-from torchx_tui.logs.source.stream import Cursor, LogStream
 
 
-def lines(app: Replicas, **options: object) -> list[str]:
+def lines(app, **options):
     return list(DockerScheduler("test", app.engine).log_iter(app.app_id, "worker", **options))  # type: ignore[arg-type]
 
 
-def open_stream(app: Replicas, cursor: Cursor | None = None) -> LogStream:
+def open_stream(app, cursor=None):
     return DockerScheduler("test", app.engine).log_stream(app.app_id, "worker", 0, Stream.COMBINED, cursor)
 
 
-def follow(app: Replicas) -> Follower:
+def follow(app):
     return Follower(lambda cursor: open_stream(app, cursor))
 
 
 def test_a_tail_ends_with_the_app_not_with_its_replica(app):
     app.start("echo once", k=0)
     other = app.start("sleep 3600", k=1)
-    got: list[str] = []
-    reader = threading.Thread(target=lambda: got.extend(lines(app, should_tail=True)), daemon=True)
-    reader.start()
-    reader.join(1.0)
-    assert reader.is_alive()
+    reading = in_background(lambda: lines(app, should_tail=True))
+    wait([reading], 1.0)
+    assert not reading.done()
     other.kill()
-    reader.join(PATIENCE)
-    assert got == ["once\n"]
+    assert reading.result(PATIENCE) == ["once\n"]
 
 
 def test_a_tail_that_is_wanted_up_to_a_time_ends_then(app):
     app.start("echo now; sleep 3600")
     wait_until(lambda: lines(app), "the first line")
-    until = datetime.fromtimestamp(time.time() + 1, timezone.utc)
-    assert lines(app, should_tail=True, until=until) == ["now\n"]
+    assert lines(app, should_tail=True, until=datetime.fromtimestamp(time.time() + 1, timezone.utc)) == ["now\n"]
 
 
 @pytest.mark.parametrize(
@@ -66,8 +59,7 @@ def test_long_lines_are_one(app, tty):
     end = "\r\n" if tty else "\n"
     expected = ["\u00e9" * (size // 2) + "x" * (size % 2) + end for size in (16383, 16384, 16385, 50000)]
     assert lines(app) == expected
-    data = b"".join(record.data for record in open_stream(app))
-    assert data.decode() == "".join(expected)
+    assert b"".join(record.data for record in open_stream(app)).decode() == "".join(expected)
 
 
 def test_a_restarted_container_goes_on_and_says_so(app):

@@ -1,7 +1,5 @@
 """Metric files of containers: through the container's own root, and through folders of this machine that it has."""
 
-from __future__ import annotations
-
 import os
 from functools import partial
 
@@ -63,4 +61,4 @@ def test_files_in_a_container_and_in_its_mounts(docker, tmp_path):
         runner.job(handle).cancel()
         place = job_place(runner, handle, described(AppState.CANCELLED))
     found = find_metric_files([], place.folders, place.arguments, place.since, place.until)
-    assert found == [shared / "mine" / "metrics.jsonl"]
+    assert found == [shared / "mine/metrics.jsonl"]

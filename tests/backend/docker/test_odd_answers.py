@@ -1,7 +1,5 @@
 """An engine, or something else in its place, whose answers are not those of an engine."""
 
-from __future__ import annotations
-
 import pytest
 from support.scripted_engine import listed, scripted_engine
 
@@ -33,9 +31,8 @@ def scheduler(monkeypatch):
 def test_odd_entry_costs_at_most_its_own_row(scheduler, odd):
     engine, docker = scheduler
     entry = listed(1, Labels={**listed()["Labels"], "torchx.pytorch.org/app-id": "odd"})
-    engine.answers["GET", "/containers/json"] = (
-        200,
-        [{**entry, **odd} if isinstance(odd, dict) and odd and "Id" not in odd else odd, listed()],
+    engine.gives(
+        "/containers/json", [{**entry, **odd} if isinstance(odd, dict) and odd and "Id" not in odd else odd, listed()]
     )
     assert "app-x" in [row.app_id for row in docker.list()]
 
@@ -43,7 +40,7 @@ def test_odd_entry_costs_at_most_its_own_row(scheduler, odd):
 @pytest.mark.parametrize("answer", [7, None, "text", {"message": "hello"}])
 def test_answer_that_is_no_list_is_an_error_in_words(scheduler, answer):
     engine, docker = scheduler
-    engine.answers["GET", "/containers/json"] = 200, answer
+    engine.gives("/containers/json", answer)
     with pytest.raises(SchedulerError, match="did not answer with a list of containers"):
         docker.list()
 

@@ -1,11 +1,8 @@
 """Labels that hold anything: each container costs its own row at most, and the other jobs are there."""
 
-from __future__ import annotations
-
 import json
 import random
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from types import SimpleNamespace
@@ -19,9 +16,7 @@ from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.describe import describe_app
 from torchx_tui.backends.docker.listing import KnownTimes
 from torchx_tui.backends.docker.scheduler import DockerScheduler
-from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
-from torchx_tui.backends.types import ListAppResponse
 from torchx_tui.base.validation import encode_json
 from torchx_tui.specs.handles import parse_app_handle
 from torchx_tui.specs.roles import AppDef, Role
@@ -46,22 +41,22 @@ class CannedEngine:
     is_remote = False
     host = "unix:///none.sock"
 
-    def __init__(self) -> None:
-        self.containers: dict[str, dict[str, Any]] = {}
+    def __init__(self):
+        self.containers = {}
         answers = {"containers": self.listed, "inspect_container": self.inspected}
         self.api = SimpleNamespace(**answers, logs=lambda *_, **__: b"", inspect_image=lambda _: {})
 
-    def put(self, name: str, marks: Any) -> None:
+    def put(self, name, marks):
         self.containers[name] = marks
 
-    def client(self) -> Any:
+    def client(self):
         return SimpleNamespace(api=self.api)
 
     @contextmanager
-    def translate_errors(self, _name: str = "") -> Iterator[None]:
+    def translate_errors(self, _name=""):
         yield
 
-    def listed(self, filters: dict[str, str], **_options: Any) -> list[dict[str, Any]]:
+    def listed(self, filters, **_options):
         _, _, app_id = filters["label"].partition("=")
         # The containers of one app differ from its id in the sign alone.
         known = [app_id.replace("-", "")] if app_id.startswith("odd-") else self.containers
@@ -73,7 +68,7 @@ class CannedEngine:
             if not app_id or marks.get(labels.APP_ID) == app_id
         ]
 
-    def inspected(self, name: str) -> dict[str, Any]:
+    def inspected(self, name):
         state = {"Status": "exited", "ExitCode": 0, "StartedAt": "2026-01-01T00:00:00Z"}
         return {
             "Id": name,
@@ -83,7 +78,7 @@ class CannedEngine:
         }
 
 
-def good(app_id: str) -> dict[str, str]:
+def good(app_id):
     """Return the labels of a job of ours."""
     return {
         labels.APP_ID: app_id,
@@ -99,9 +94,9 @@ def good(app_id: str) -> dict[str, str]:
     }
 
 
-def odd(chance: random.Random, app_id: str) -> dict[str, Any]:
+def odd(chance, app_id):
     """Return labels of which some are others; an engine gives texts, and what claims to be one may give anything."""
-    found: dict[str, Any] = good(app_id)
+    found = good(app_id)
     if chance.random() < 0.5:
         found[labels.APP_DEF] = odd_text(chance, appdef_to_dict(_APP)).decode("utf-8", "replace")
     for _ in range(chance.randint(0, 3)):
@@ -116,12 +111,12 @@ def engine():
 
 
 @pytest.fixture
-def runner(engine, tmp_path):
+def runner(engine, journal):
     docker = DockerScheduler("torchx", engine)
-    return Runner(journal=Journal(tmp_path / "journal"), schedulers={"local_docker": docker})
+    return Runner(journal=journal, schedulers={"local_docker": docker})
 
 
-def assert_rows(rows: list[ListAppResponse]) -> None:
+def assert_rows(rows):
     json.loads(encode_json([asdict(row) for row in rows]), parse_constant=pytest.fail)
     made, faults = RowMaker().make(rows, {})
     assert faults == []
@@ -188,8 +183,7 @@ def test_containers_are_inspected_side_by_side(engine):
     engine.api.inspect_container = inspected
     for number in range(8):
         engine.put(f"c{number}", good("app") | {labels.REPLICA_ID: str(number)})
-    described = described_app(engine, "app")
-    assert [replica.id for replica in described.roles_statuses[0].replicas] == list(range(8))
+    assert [replica.id for replica in described_app(engine, "app").roles_statuses[0].replicas] == list(range(8))
 
 
 def test_what_the_labels_of_an_inspection_hold_is_no_error(runner, engine):

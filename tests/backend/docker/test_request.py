@@ -1,19 +1,18 @@
 """The request: what is created, what is refused before anything is, and the text for people."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 from typing import Any
 
 import pytest
 import yaml
+from support.tables import tables
 
 from torchx_tui import __version__
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.app_def import read_app_def
 from torchx_tui.backends.docker.preflight import image_names
-from torchx_tui.backends.docker.scheduler import DockerJob, DockerScheduler
+from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.backends.docker_engine.client import Engine
 from torchx_tui.backends.shared.secrets import MASK
 from torchx_tui.base.files import user_name
@@ -23,12 +22,14 @@ from torchx_tui.specs.named_resources_aws import EFA_DEVICE, NEURON_DEVICE
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef, Role
 
+table = tables(__file__)
 
-def job(*roles: Role, name: str = "job", **cfg: Any) -> DockerJob:
+
+def job(*roles, name="job", **cfg):
     return DockerScheduler("mine").submit_dryrun(AppDef(name, list(roles)), cfg).request
 
 
-def role(name: str = "worker", **changes: Any) -> Role:
+def role(name="worker", **changes):
     changes.setdefault("entrypoint", "sh")
     changes.setdefault("args", ["-c", "exit 0"])
     changes.setdefault("resource", Resource(cpu=1, gpu=0, memMB=64))
@@ -54,46 +55,35 @@ def test_labels_tell_of_the_app_and_the_replica():
     assert first.keys() - last.keys() == {"torchx-tui/app-def"}
 
 
+def kept_app_def(made, notes) -> Any:
+    """Return the AppDef that the labels of a job's containers keep."""
+    return read_app_def([{"Labels": one.kwargs["labels"]} for one in made.containers], notes)
+
+
 def test_the_app_def_comes_back_from_its_label():
-    app = AppDef(
-        "job",
-        [
-            role(
-                env={"A": "${app_id}"},
-                port_map={"tb": 6006},
-                max_retries=2,
-                mounts=[BindMount("/a", "/b", True), VolumeMount("v", "/c"), DeviceMount("/dev/fuse", "/dev/fuse")],
-                metadata={"x": [1, "y"]},
-            )
-        ],
-        metadata={"team": "z"},
-    )
-    made = DockerScheduler("mine").submit_dryrun(app, {}).request
-    notes: list[str] = []
-    assert read_app_def([{"Labels": one.kwargs["labels"]} for one in made.containers], notes) == app
+    mounts = [BindMount("/a", "/b", True), VolumeMount("v", "/c"), DeviceMount("/dev/fuse", "/dev/fuse")]
+    fields = {"env": {"A": "${app_id}"}, "port_map": {"tb": 6006}, "max_retries": 2, "metadata": {"x": [1, "y"]}}
+    app, notes = AppDef("job", [role(mounts=mounts, **fields)], metadata={"team": "z"}), []
+    assert kept_app_def(DockerScheduler("mine").submit_dryrun(app, {}).request, notes) == app
     assert notes == []
 
 
 def test_what_a_launch_adds_is_not_kept():
-    kept = read_app_def(
-        [{"Labels": job(role(env={"TORCHX_JOB_ID": "x", "A": "1"})).containers[0].kwargs["labels"]}], []
-    )
-    assert kept is not None
+    kept = kept_app_def(job(role(env={"TORCHX_JOB_ID": "x", "A": "1"})), [])
     assert kept.roles[0].env == {"A": "1"}
 
 
 def test_a_long_app_def_is_left_out_and_said_to_be():
-    found = job(role(env={"LONG": "x" * 40_000})).containers[0].kwargs["labels"]
-    assert labels.APP_DEF not in found
-    notes: list[str] = []
-    assert read_app_def([{"Labels": found}], notes) is None
+    made, notes = job(role(env={"LONG": "x" * 40_000})), []
+    assert labels.APP_DEF not in made.containers[0].kwargs["labels"]
+    assert kept_app_def(made, notes) is None
     (note,) = notes
     assert "39 KB" in note
     assert "32 KB" in note
 
 
 def test_a_damaged_app_def_costs_that_alone():
-    notes: list[str] = []
+    notes = []
     assert read_app_def([{"Labels": {labels.APP_DEF: "{"}}], notes) is None
     assert "cannot be read" in notes[0]
 
@@ -106,22 +96,10 @@ def test_ports_are_published_at_free_ones_of_this_machine():
     assert job(role(port_map={"a": 1, "b": 65_535})).containers[0].kwargs["ports"].keys() == {"1/tcp", "65535/tcp"}
 
 
-@pytest.mark.parametrize(
-    ("app", "words"),
-    [
-        (AppDef("a b", [role()]), "containers are named after it"),
-        (AppDef("job", [role("a/b")]), "containers are named after it"),
-        (AppDef("job", []), "has no roles"),
-        (AppDef("job", [Role("r", "i")]), "no entrypoint"),
-        (AppDef("job", [role(num_replicas=0)]), "at least 1"),
-        (AppDef("job", [role(), role()]), "rename one of them"),
-        (AppDef("job", [role(port_map={"x": 65_536})]), "ports are 1 to 65535"),
-        (AppDef("job", [role(port_map={"x": 0})]), "ports are 1 to 65535"),
-    ],
-)
-def test_what_cannot_be_containers_is_refused(app, words):
+@table("refused", "name roles words")
+def test_what_cannot_be_containers_is_refused(name, roles, words):
     with pytest.raises(AppDefError, match=words):
-        DockerScheduler("mine").submit_dryrun(app, {})
+        job(*(role(**fields) for fields in roles), name=name)
 
 
 def test_the_text_is_yaml_with_the_commands_and_no_secrets():
@@ -185,10 +163,10 @@ def test_the_command_makes_the_same_container(docker_engine, tmp_path):
     )
     one = made.containers[0]
     (line,) = yaml.safe_load(str(made))["docker_run"].splitlines()
-    api: Any = Engine().client().api
+    api = Engine().client().api
     # Without the network, which another test may be making; the name is taken once.
-    kwargs: dict[str, Any] = {**one.kwargs, "network": None, "name": f"{one.kwargs['name']}-sdk"}
-    by_sdk = Engine().client().containers.create(one.image, one.command, **kwargs).id
+    kwargs: Any = {**one.kwargs, "network": None, "name": f"{one.kwargs['name']}-sdk"}
+    by_sdk: Any = Engine().client().containers.create(one.image, one.command, **kwargs).id
     arguments = shlex.split(line)
     arguments[1:3] = ["create"]
     arguments[0] = "/usr/bin/docker"
@@ -239,17 +217,7 @@ def test_run_options_are_torchxs_and_pull():
     assert options.items() >= {"copy_env": None, "env": None, "privileged": False, "pull": True}.items()
 
 
-@pytest.mark.parametrize(
-    ("asked", "here"),
-    [
-        ("busybox:1", True),
-        ("busybox@sha256:aa", True),
-        ("busybox:1@sha256:aa", True),
-        ("sha256:ff", True),
-        ("busybox@sha256:bb", False),
-        ("other:1@sha256:aa", False),
-    ],
-)
+@table("images", "asked here")
 def test_what_an_image_can_be_asked_for_by(asked, here):
     image = {"Id": "sha256:ff", "RepoTags": ["busybox:1"], "RepoDigests": ["busybox@sha256:aa"]}
     assert (asked in image_names(image)) is here

@@ -1,7 +1,5 @@
 """A shell in a replica, in a real pseudo-terminal."""
 
-from __future__ import annotations
-
 import os
 import socket
 import sys
@@ -19,7 +17,7 @@ from torchx_tui.backends.shared.terminal_relay import wait_readable
 from torchx_tui.specs.errors import SchedulerError
 
 
-def without_docker(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_docker(monkeypatch):
     monkeypatch.setattr("torchx_tui.backends.docker.shell.shutil.which", lambda name: None)
 
 
@@ -60,7 +58,7 @@ def test_a_size_is_told_again_until_the_program_has_begun(monkeypatch):
     keyboard, screen = os.openpty()
     never, resizes = os.pipe()
     taken = iter([False, False, True])
-    waits: list[float | None] = []
+    waits = []
 
     def wait(sources, timeout_s):
         waits.append(timeout_s)
@@ -125,7 +123,7 @@ def test_the_best_shell_that_there_is(scripted, monkeypatch, started, code, foun
     without_docker(monkeypatch)
     can_execute(scripted)
     scripted.answers["POST", "/exec/e/start"] = started
-    scripted.answers["GET", "/exec/e/json"] = 200, {"ExitCode": code}
+    scripted.gives("/exec/e/json", {"ExitCode": code})
     engine = scripted.engine()
     if found:
         program = [sys.executable, "-m", "torchx_tui.backends.docker.shell"]
@@ -165,7 +163,7 @@ def test_a_program_is_told_the_kind_of_terminal(scripted, monkeypatch, capsys, g
     assert (body["Cmd"], body["Env"], body["Tty"], body["AttachStdin"]) == (["sh", "-l"], [f"TERM={told}"], True, True)
 
 
-def framed(stream: int, data: bytes) -> bytes:
+def framed(stream, data):
     return bytes([stream, 0, 0, 0]) + len(data).to_bytes(4, "big") + data
 
 
@@ -174,7 +172,7 @@ def test_what_a_command_beside_a_replica_prints(scripted):
 
     def answered(printed, code):
         scripted.answers["POST", "/exec/e/start"] = 200, printed
-        scripted.answers["GET", "/exec/e/json"] = 200, {"ExitCode": code}
+        scripted.gives("/exec/e/json", {"ExitCode": code})
         found = run_beside(scripted.engine(), "app-x", "worker", 0, ["ls"], PATIENCE)
         return found.code, found.out, found.err
 

@@ -1,7 +1,5 @@
 """What a program in a container prints, from its first byte on."""
 
-from __future__ import annotations
-
 import select
 import socket
 import ssl
@@ -20,14 +18,14 @@ HEAD = b"HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n"
 class Answering:
     """Takes one connection, and answers with the head and the first output in one piece, later with the rest."""
 
-    def __init__(self, first: bytes, rest: bytes, context: ssl.SSLContext | None = None) -> None:
+    def __init__(self, first, rest, context=None):
         self._answers, self._context = (HEAD + first, rest), context
         self.read_on = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._serve, daemon=True).start()
 
-    def _serve(self) -> None:
+    def _serve(self):
         taken, _ = self._listener.accept()
         self._listener.close()
         with self._context.wrap_socket(taken, server_side=True) if self._context else taken as near:

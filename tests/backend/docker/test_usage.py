@@ -1,17 +1,17 @@
 """What replicas use is measured."""
 
-from __future__ import annotations
-
 import threading
 import time
-from typing import Any
 
 import pytest
-from support.scripted_engine import ScriptedEngine, listed, refused
+from support.scripted_engine import listed, refused
+from support.tables import tables
 
 from torchx_tui.backends.docker.usage import UsageSampler, resident_bytes
 from torchx_tui.backends.types import ReplicaUsage
 from torchx_tui.specs.errors import JobNotFoundError
+
+table = tables(__file__)
 
 
 def test_cpu_and_memory_of_running_replicas(app):
@@ -35,17 +35,7 @@ def test_cpu_and_memory_of_running_replicas(app):
     assert idle.memory < 10_000_000
 
 
-@pytest.mark.parametrize(
-    ("memory", "expected"),
-    [
-        ({"usage": 100, "stats": {"total_inactive_file": 30, "inactive_file": 1}}, 70),
-        ({"usage": 100, "stats": {"inactive_file": 40}}, 60),
-        ({"usage": 100, "stats": {"inactive_file": 400}}, 100),
-        ({"usage": 100, "stats": {"inactive_file": 100}}, 100),
-        ({"usage": 100}, 100),
-        ({}, None),
-    ],
-)
+@table("both versions of control groups", "memory expected")
 def test_both_versions_of_control_groups(memory, expected):
     assert resident_bytes(memory) == expected
 
@@ -53,7 +43,7 @@ def test_both_versions_of_control_groups(memory, expected):
 # Where an engine answers as it is told to
 
 
-def told(second: float, cpu_seconds: float, online: int | None = 8, **memory: Any) -> dict[str, Any]:
+def told(second, cpu_seconds, online=8, **memory):
     """Return what an engine tells of a container's use at a second."""
     used = {"total_usage": int(cpu_seconds * 1e9), "percpu_usage": [1, 2]}
     return {
@@ -63,9 +53,9 @@ def told(second: float, cpu_seconds: float, online: int | None = 8, **memory: An
     }
 
 
-def answer(scripted: ScriptedEngine, k: int, stats: dict[str, Any], **host: Any) -> None:
-    scripted.answers["GET", f"/containers/c{k}/stats"] = 200, stats
-    scripted.answers["GET", f"/containers/c{k}/json"] = 200, {"HostConfig": host}
+def answer(scripted, k, stats, **host):
+    scripted.gives(f"/containers/c{k}/stats", stats)
+    scripted.gives(f"/containers/c{k}/json", {"HostConfig": host})
 
 
 def test_cpu_is_what_was_used_between_two_samples(scripted):
@@ -111,7 +101,7 @@ def test_an_app_that_has_ended_uses_nothing(scripted):
 
 
 def test_no_usage_of_an_engine_that_goes_away(scripted, monkeypatch):
-    raised: list[object] = []
+    raised = []
     monkeypatch.setattr(threading, "excepthook", raised.append)
     scripted.has(listed(0), listed(1))
     for k in range(2):

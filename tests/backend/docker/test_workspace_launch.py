@@ -1,11 +1,9 @@
 """Apps that take local folders along, launched on a real engine."""
 
-from __future__ import annotations
-
 import threading
-from typing import Any
 
 import pytest
+from support.background import in_background
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.history.journal import Journal
@@ -24,7 +22,7 @@ NO_PULL = {"pull": False}
 def runner(docker_engine, tmp_path):
     with Runner(journal=Journal(tmp_path / "journal")) as made:
         yield made
-        scheduler: Any = made.scheduler("local_docker")
+        scheduler = made.scheduler("local_docker")
         for record in made.journal.records():
             if record.app_id:
                 scheduler.delete(record.app_id)
@@ -40,17 +38,16 @@ def project(tmp_path):
     return folder
 
 
-def app() -> AppDef:
+def app():
     resource = Resource(cpu=1, gpu=0, memMB=64)
     return AppDef("shipped", [Role("worker", "busybox:local", entrypoint="sh", args=["train.sh"], resource=resource)])
 
 
 def test_a_folder_travels_with_a_launch_and_with_its_relaunch(runner, project):
-    said: list[str] = []
+    said = []
     handle = runner.run(app(), "local_docker", NO_PULL, str(project), progress=Progress(said.append))
     assert any(words.startswith(f"building the image of {project}: Step 1/") for words in said)
     ended = runner.job(handle).wait()
-    assert ended is not None
     assert ended.state is AppState.SUCCEEDED
     lines = list(runner.job(handle).log_lines("worker", 0))
     assert lines[0] == "trained\n"
@@ -58,7 +55,6 @@ def test_a_folder_travels_with_a_launch_and_with_its_relaunch(runner, project):
     (project / "train.sh").write_text("echo better\n")
     again = runner.relaunch(handle)
     ended = runner.job(again).wait()
-    assert ended is not None
     assert ended.state is AppState.SUCCEEDED
     assert list(runner.job(again).log_lines("worker", 0)) == ["better\n"]
 
@@ -72,20 +68,10 @@ def test_a_launch_that_is_cancelled_in_mid_build_leaves_nothing(runner, project)
     (project / "Dockerfile.torchx").write_text("ARG IMAGE\nFROM $IMAGE\nRUN echo begun; sleep 3600\n")
     begun = threading.Event()
     progress = Progress(lambda text: begun.set() if text.endswith(": begun") else None)
-    failures: list[BaseException] = []
-
-    def launch():
-        try:
-            runner.run(app(), "local_docker", NO_PULL, str(project), progress=progress)
-        except BaseException as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=launch, daemon=True)
-    thread.start()
+    launching = in_background(lambda: runner.run(app(), "local_docker", NO_PULL, str(project), progress=progress))
     assert begun.wait(PATIENCE)
     progress.cancel()
-    thread.join(PATIENCE)
-    assert [type(failure) for failure in failures] == [LaunchCancelledError]
+    assert isinstance(launching.exception(PATIENCE), LaunchCancelledError)
     (record,) = runner.journal.records()
     assert (record.state, record.app_id) == ("CANCELLED", "")
     expected = parse_app_handle(record.handle).app_id

@@ -1,13 +1,9 @@
 """Kubeconfigs for tests."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 
-def write_kubeconfig(path: Path, user: dict[str, Any], url: str = "http://127.0.0.1:9", **more: Any) -> Path:
+def write_kubeconfig(path, user, url="http://127.0.0.1:9", **more):
     """Write a kubeconfig of one context, test.
 
     Args:

@@ -1,43 +1,37 @@
 """Recorded jobs, and a server that has one of them with its pods and events."""
 
-from __future__ import annotations
-
 import json
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from support.scripted_server import Asked, ScriptedServer, scripted_server
+from support.scripted_server import scripted_server
 
 from torchx_tui.backends.kube.objects import events_path, pods_path
 from torchx_tui.backends.kubernetes.describe import describe, read_facts
-from torchx_tui.backends.kubernetes.job_kind import JobKind
 from torchx_tui.backends.kubernetes.jobs import Jobs
-from torchx_tui.backends.types import DescribeAppResponse
 
 FOLDER = Path(__file__).parent / "samples"
 LETTERS = {"SUCCEEDED": "S", "RUNNING": "R", "PENDING": "P", "FAILED": "F", "UNKNOWN": "U", "CANCELLED": "C"}
 
 
 @cache
-def _read(group: str) -> dict[str, str]:
+def _read(group):
     lines = (FOLDER / f"{group}.jsonl").read_text().splitlines()
     return {json.loads(line)["name"]: line for line in lines}
 
 
-def sample(group: str, name: str) -> dict[str, Any]:
+def sample(group, name):
     """Return the recording of a job, which may be changed."""
     return json.loads(_read(group)[name])
 
 
-def all_samples(group: str) -> list[dict[str, Any]]:
+def all_samples(group):
     return [sample(group, name) for name in _read(group)]
 
 
-def chosen(items: list[Any], asked: Asked) -> list[Any]:
+def chosen(items, asked):
     """Return the objects that a request's selectors choose, as a server does."""
     for part in filter(None, asked.params.get("labelSelector", "").split(",")):
         name, equals, value = part.partition("=")
@@ -55,11 +49,11 @@ def chosen(items: list[Any], asked: Asked) -> list[Any]:
     return items
 
 
-def serve(server: ScriptedServer, kind: JobKind, found: dict[str, Any]) -> str:
+def serve(server, kind, found):
     """Put a recording on a server; return its app id."""
     job = found["job"]
     namespace = job["metadata"]["namespace"]
-    server.answers["GET", kind.path(namespace, job["metadata"]["name"])] = 200, job
+    server.gives(kind.path(namespace, job["metadata"]["name"]), job)
     lists = {
         kind.path(namespace): [job],
         f"/apis/batch/v1/namespaces/{namespace}/jobs": found.get("jobs") or [job],
@@ -69,19 +63,19 @@ def serve(server: ScriptedServer, kind: JobKind, found: dict[str, Any]) -> str:
     }
     for group in found.get("podgroups", []):
         path = f"/apis/scheduling.k8s.io/v1alpha2/namespaces/{namespace}/podgroups/{group['metadata']['name']}"
-        server.answers["GET", path] = 200, group
+        server.gives(path, group)
     for path, items in lists.items():
         server.answers["GET", path] = lambda asked, items=items: (200, {"items": chosen(items, asked)})
     return kind.app_id(job)
 
 
 @contextmanager
-def served(kind: JobKind, found: dict[str, Any]) -> Iterator[tuple[ScriptedServer, str]]:
+def served(kind, found):
     with scripted_server() as server:
         yield server, serve(server, kind, found)
 
 
-def described(kind: JobKind, found: dict[str, Any], now: float | None = None) -> DescribeAppResponse:
+def described(kind, found, now=None):
     """Describe a recorded job through a server that has only it, with at most five requests."""
     with served(kind, found) as (server, app_id):
         at = now or time.time()
@@ -91,6 +85,6 @@ def described(kind: JobKind, found: dict[str, Any], now: float | None = None) ->
     return describe(kind, facts, at)
 
 
-def letters(response: DescribeAppResponse) -> str:
+def letters(response):
     """Return the states of a job's replicas, a letter each."""
     return "".join(LETTERS[one.state.name] for role in response.roles_statuses for one in role.replicas)

@@ -1,7 +1,5 @@
 """Rights, tokens and certificates on a real API server."""
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
 
@@ -12,7 +10,6 @@ from support.volcano_jobs import make_job, start_job
 from support.waiting import wait_until
 
 from torchx_tui.backends.kube.api_server import ApiServer
-from torchx_tui.backends.kube.rights import Right
 from torchx_tui.backends.kubernetes.preflight import cancel_right, delete_right, server_findings
 from torchx_tui.backends.kubernetes.scheduler import create_scheduler
 from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
@@ -82,11 +79,9 @@ def test_few_rights(kubernetes_cluster, alice):
     ):
         with pytest.raises(SchedulerError, match=f"{refused} {right}"):
             act(app_id)
-    described = scheduler.describe(app_id)
-    assert described is not None
-    assert described.msg.startswith(f"{refused} list pods in namespace")
+    assert scheduler.describe(app_id).msg.startswith(f"{refused} list pods in namespace")
     server = ApiServer()
-    missing: set[Right] = set()
+    missing = set()
     words = [one.what for one in server_findings(server, VOLCANO, kubernetes_cluster.namespace, missing) if one.hint]
     assert "you may not update jobs.batch.volcano.sh/status: nothing can be cancelled" in words
     assert "you may not delete jobs.batch.volcano.sh: nothing can be deleted" in words

@@ -1,7 +1,5 @@
 """Requests to an API server: errors, retries and waiting."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 import time
@@ -87,7 +85,7 @@ def answer_in_turn(scripted, *answers):
 
 def test_request_and_answer(scripted, server):
     assert (server.host, server.context, server.namespace) == ("", "", "default")
-    scripted.answers["GET", "/things"] = 200, {"a": 1}
+    scripted.gives("/things", {"a": 1})
     assert server.request("GET", "/things", params={"limit": 5, "selector": "a=b,c"}) == {"a": 1}
     assert server.host == scripted.url
     assert server.request("POST", "/things", body={"b": 2}) == {"b": 2}
@@ -109,7 +107,7 @@ def test_request_and_answer(scripted, server):
 
 @pytest.mark.parametrize("text", [b"[1]", b"<html>log in", b"[" * 100_000, b""], ids=["list", "html", "deep", "empty"])
 def test_answer_that_is_no_object(scripted, server, text):
-    scripted.answers["GET", "/things"] = 200, text
+    scripted.gives("/things", text)
     words = f"^{scripted.url} answered /things with something that is not an object: .*is there a proxy"
     with pytest.raises(BackendUnavailableError, match=words):
         server.request("GET", "/things")

@@ -1,6 +1,6 @@
 """The AppDef of a job: kept by us, or rebuilt from anybody's tasks."""
 
-from __future__ import annotations
+from typing import Any
 
 import pytest
 from backend.kubernetes.apps import request, resource, role
@@ -20,7 +20,7 @@ from torchx_tui.specs.status import MISSING
 
 
 def rebuilt(*roles):
-    notes: list[str] = []
+    notes = []
     return roles_of(resource(*roles), notes), notes
 
 
@@ -41,21 +41,20 @@ def test_the_app_def_comes_back_from_its_annotation():
         metadata={"team": "z"},
     )
     job = make_request(app, "mine", KubernetesOpts(queue="q"), VOLCANO).resource
-    notes: list[str] = []
+    notes = []
     assert read_app_def(job, notes) == app
     assert notes == []
 
 
 def test_what_a_launch_adds_is_not_kept():
-    kept = read_app_def(request(role(env={"TORCHX_JOB_ID": "x", "A": "1"})).resource, [])
-    assert kept is not None
+    kept: Any = read_app_def(request(role(env={"TORCHX_JOB_ID": "x", "A": "1"})).resource, [])
     assert kept.roles[0].env == {"A": "1"}
 
 
 def test_a_long_app_def_is_left_out_and_said_to_be():
     job = request(role(env={"LONG": "x" * 140_000})).resource
     assert labels.APP_DEF not in job["metadata"]["annotations"]
-    notes: list[str] = []
+    notes = []
     assert read_app_def(job, notes) is None
     (note,) = notes
     assert "137 KB" in note
@@ -63,7 +62,7 @@ def test_a_long_app_def_is_left_out_and_said_to_be():
 
 
 def test_jobs_of_others_have_none():
-    notes: list[str] = []
+    notes = []
     assert read_app_def({"metadata": {"name": "x"}}, notes) is None
     assert read_app_def({"metadata": {"annotations": {labels.APP_DEF: "{"}}}, notes) is None
     assert len(notes) == 1
@@ -115,7 +114,7 @@ def test_fields_that_a_role_lacks_become_its_overlay():
 def test_differing_replicas_and_other_containers_are_noted():
     job = resource(role(num_replicas=2, args=["${replica_id}"]))
     job["spec"]["tasks"][0]["template"]["spec"]["containers"].append({"name": "side"})
-    notes: list[str] = []
+    notes = []
     (found,) = roles_of(job, notes)
     assert (found.num_replicas, found.args) == (2, ["0"])
     assert notes == [
@@ -142,7 +141,7 @@ def foreign(**container):
 
 
 def test_a_foreign_job():
-    notes: list[str] = []
+    notes = []
     job = foreign(
         args=["--x"],
         env=[{"name": "A"}, {"name": "S", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}],

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from backend.contract import SchedulerContract
 from support.volcano_jobs import pods_of

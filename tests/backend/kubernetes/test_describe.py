@@ -1,7 +1,5 @@
 """Why jobs are in their states, on real pods; what looking at a job costs; ending jobs."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,17 +1,13 @@
 """What of a cluster is free: queues of Kueue as recorded, of Volcano, nodes less requests, quotas, refusals."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from backend.kubernetes.tables import documents
-from support.scripted_server import scripted_server, status
+from support.scripted_server import status
 
 from torchx_tui.backends.kubernetes import cluster
 from torchx_tui.backends.kubernetes.cluster import ClusterReader
-from torchx_tui.backends.types import ClusterStatus
 from torchx_tui.specs.errors import BackendUnavailableError
 
 NODES, PODS = "/api/v1/nodes", "/api/v1/pods"
@@ -22,28 +18,18 @@ QUOTAS = "/api/v1/namespaces/kq/resourcequotas"
 GPU = "nvidia.com/gpu"
 
 
-@pytest.fixture
-def server():
-    with scripted_server() as made:
-        yield made
-
-
-def read(server) -> ClusterStatus:
+def read(server):
     return ClusterReader(server.api(), "kq").read()
 
 
-def items(*objects: Any) -> tuple[int, Any]:
-    return 200, {"items": [*objects]}
-
-
-def forbidden(resource: str) -> Any:
+def forbidden(resource):
     text = (
         f'{resource} is forbidden: User "alice" cannot list resource "{resource}" in API group "" at the cluster scope'
     )
     return status(403, "Forbidden", text)
 
 
-def node(name: str, *, ready: str = "True", labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+def node(name, *, ready="True", labels=None, **spec):
     allocatable = {"cpu": "63500m", "memory": "500Gi", GPU: "8", "pods": "110"}
     return {
         "metadata": {"name": name, "labels": labels or {}},
@@ -52,11 +38,11 @@ def node(name: str, *, ready: str = "True", labels: dict[str, str] | None = None
     }
 
 
-def container(cpu: str, gpu: int = 0, **more: Any) -> dict[str, Any]:
+def container(cpu, gpu=0, **more):
     return {"name": "main", "resources": {"requests": {"cpu": cpu, "memory": "1Gi", GPU: str(gpu)}}, **more}
 
 
-def pod(name: str, node_name: str, *containers: Any, **spec: Any) -> dict[str, Any]:
+def pod(name, node_name, *containers, **spec):
     return {
         "metadata": {"name": name, "namespace": "team"},
         "spec": {"nodeName": node_name, "containers": [*containers], **spec},
@@ -66,7 +52,7 @@ def pod(name: str, node_name: str, *containers: Any, **spec: Any) -> dict[str, A
 def test_queues_of_kueue_as_recorded(server):
     recorded = documents("kueue_queues.yaml")
     for path, kind in ((LOCAL_QUEUES, "LocalQueue"), (f"{KUEUE}/clusterqueues", "ClusterQueue")):
-        server.answers["GET", path] = items(*(each for each in recorded if each["kind"] == kind))
+        server.lists(path, *(each for each in recorded if each["kind"] == kind))
     pools = {pool.name: pool for pool in read(server).pools}
     gibibytes, mebibytes = 1 << 30, 1 << 20
     assert {name: (pool.cfg, pool.waiting, pool.is_open, pool.note) for name, pool in pools.items()} == {
@@ -81,7 +67,8 @@ def test_queues_of_kueue_as_recorded(server):
 
 def test_queues_of_volcano(server):
     spec = {"capability": {"cpu": "100", GPU: "16"}}
-    server.answers["GET", QUEUES] = items(
+    server.lists(
+        QUEUES,
         {"metadata": {"name": "gpu"}, "spec": spec, "status": {"allocated": {"cpu": "30m", GPU: "4"}, "pending": 2}},
         {"metadata": {"name": "old"}, "status": {"state": "Closed"}},
         {"metadata": {"name": "no\nname"}},
@@ -94,18 +81,18 @@ def test_queues_of_volcano(server):
 def test_nodes_less_what_their_pods_request(server):
     labels = {"karpenter.sh/nodepool": "h200", f"{GPU}.product": "NVIDIA-H200"}
     taint = {"key": GPU, "effect": "NoSchedule"}
-    server.answers["GET", NODES] = items(
-        node("n1", labels=labels, taints=[taint]), node("n2", ready="Unknown"), node("n3", unschedulable=True)
+    server.lists(
+        NODES, node("n1", labels=labels, taints=[taint]), node("n2", ready="Unknown"), node("n3", unschedulable=True)
     )
 
-    def pages(asked: Any) -> Any:
+    def pages(asked):
         if "continue" not in asked.params:
             first = pod("a", "n1", container("1500m", 2), container("500m"))
             return 200, {"items": [first], "metadata": {"continue": "next"}}
         second = pod(
             "b", "n1", container("1"), initContainers=[container("4", 1), container("1", restartPolicy="Always")]
         )
-        return items(second, pod("c", "", container("9")), {"metadata": 3})
+        return 200, {"items": [second, pod("c", "", container("9")), {"metadata": 3}]}
 
     server.answers["GET", PODS] = pages
     status = read(server)
@@ -125,11 +112,11 @@ def test_nodes_less_what_their_pods_request(server):
 
 @pytest.mark.parametrize(("path", "resource"), [(NODES, "nodes"), (PODS, "pods")])
 def test_what_is_not_allowed_is_said_once(server, path, resource):
-    server.answers["GET", NODES] = items(node("n1"))
-    server.answers["GET", PODS] = items()
+    server.lists(NODES, node("n1"))
+    server.lists(PODS)
     server.answers["GET", path] = forbidden(resource)
     hard, used = {"requests.nvidia.com/gpu": "8"}, {"requests.nvidia.com/gpu": "3"}
-    server.answers["GET", QUOTAS] = items({"metadata": {"name": "team"}, "status": {"hard": hard, "used": used}})
+    server.lists(QUOTAS, {"metadata": {"name": "team"}, "status": {"hard": hard, "used": used}})
     status = read(server)
     assert (status.nodes, status.pools) == ([], [])
     assert [f"may not list {resource}" in note for note in status.notes] == [True]
@@ -141,13 +128,13 @@ def test_requests_of_a_minute_with_the_screen_open(server, monkeypatch, has_kueu
     """However often a person asks, six questions every 10 s, and one for each further page of pods."""
     now = 1_000.0
     monkeypatch.setattr(cluster, "time", SimpleNamespace(monotonic=lambda: now))
-    server.answers["GET", NODES] = items(node("n1"))
-    server.answers["GET", QUEUES] = items()
-    server.answers["GET", QUOTAS] = items()
+    server.lists(NODES, node("n1"))
+    server.lists(QUEUES)
+    server.lists(QUOTAS)
     if has_kueue:
-        server.answers["GET", LOCAL_QUEUES] = items({"metadata": {"name": "q"}, "spec": {"clusterQueue": "c"}})
+        server.lists(LOCAL_QUEUES, {"metadata": {"name": "q"}, "spec": {"clusterQueue": "c"}})
 
-    def pods(asked: Any) -> Any:
+    def pods(asked):
         page = int(asked.params.get("continue") or 1)
         return 200, {"items": [], "metadata": {"continue": str(page + 1) if page < pages else ""}}
 

@@ -1,7 +1,5 @@
 """Jobs and pods as a scripted server gives them: their description, row, ports and run options."""
 
-from __future__ import annotations
-
 from datetime import datetime, timezone
 
 import pytest
@@ -111,18 +109,9 @@ def test_failed_job_names_the_first_failure():
     ]
 
 
-@pytest.mark.parametrize(
-    ("phase", "state", "reason"),
-    [
-        ("Pending", AppState.PENDING, "has no pod yet"),
-        ("Running", AppState.PENDING, "has no pod: it is being restarted, or was removed"),
-        ("Completed", AppState.SUCCEEDED, "its pod was deleted"),
-        ("Failed", AppState.UNKNOWN, "has no pod: it was deleted, or never made"),
-        ("Aborted", AppState.CANCELLED, "has no pod: the job was cancelled"),
-    ],
-)
+@table("job_status.yaml", "without a pod", "phase state reason")
 def test_replica_without_a_pod(phase, state, reason):
-    assert replicas(job(phase)) == [ReplicaStatus(k, state, "worker", "", reason=reason) for k in (0, 1)]
+    assert replicas(job(phase)) == [ReplicaStatus(k, AppState[state], "worker", "", reason=reason) for k in (0, 1)]
 
 
 def test_pod_killed_with_its_job_is_cancelled():
@@ -165,11 +154,10 @@ QUEUE = "/apis/scheduling.volcano.sh/v1beta1/queues/default"
 
 
 @pytest.fixture
-def server():
-    with scripted_server() as made:
-        made.answers["GET", JOB] = 200, job()
-        made.answers["GET", PODS] = 200, {"items": []}
-        yield made
+def server(server):
+    server.gives(JOB, job())
+    server.lists(PODS)
+    return server
 
 
 def look_at(server):
@@ -177,30 +165,30 @@ def look_at(server):
     server.asked.clear()
     found = read_facts(Jobs(server.api(), VOLCANO), "space:job-x", NOW)
     assert found is not None
-    return found, [one.params["fieldSelector"] for one in server.asked if one.path == EVENTS]
+    return found, [one.params["fieldSelector"] for one in server.requests(path=EVENTS)]
 
 
 def test_look_sends_only_needed_requests(server):
     # The second pod is of an earlier job of the same name.
     owned = [pod(k, metadata={"ownerReferences": [{"uid": uid}]}) for k, uid in enumerate(("u1", "u0"))]
-    server.answers["GET", PODS] = 200, {"items": owned, "metadata": {"resourceVersion": "7"}}
-    server.answers["GET", EVENTS] = 200, {"items": [], "metadata": {"resourceVersion": "9"}}
+    server.gives(PODS, {"items": owned, "metadata": {"resourceVersion": "7"}})
+    server.gives(EVENTS, {"items": [], "metadata": {"resourceVersion": "9"}})
     group = ["involvedObject.uid=u1", "involvedObject.name=job-x-u1"]
     found, selectors = look_at(server)
     # While a pod is missing, the job's own events are needed.
     assert list(found.pods) == [Replica("worker", 0)]
     assert selectors == group
-    assert [one.params["labelSelector"] for one in server.asked if one.path == PODS] == ["volcano.sh/job-name=job-x"]
+    assert [one.params["labelSelector"] for one in server.requests(path=PODS)] == ["volcano.sh/job-name=job-x"]
     for phase in ("Completing", "Aborting", "Terminating", "Restarting", "Completed", "Failed"):
-        server.answers["GET", JOB] = 200, job(phase)
+        server.gives(JOB, job(phase))
         assert look_at(server)[1] == []
     # It failed, and no pod says why.
-    server.answers["GET", PODS] = 200, {"items": []}
+    server.lists(PODS)
     assert look_at(server)[1] == group
 
 
 def test_look_checks_the_queue_of_an_ignored_job(server):
-    server.answers["GET", JOB] = 200, job("")
+    server.gives(JOB, job(""))
     for answer, exists in (
         ((200, {}), True),
         (status(404, "NotFound", "no"), False),
@@ -213,7 +201,7 @@ def test_look_checks_the_queue_of_an_ignored_job(server):
 
 
 def test_forbidden_events_are_skipped(server):
-    server.answers["GET", JOB] = 200, job("Pending")
+    server.gives(JOB, job("Pending"))
     server.answers["GET", EVENTS] = status(403, "Forbidden", "no")
     found, selectors = look_at(server)
     assert (found.events, len(selectors)) == ({}, 2)
@@ -287,21 +275,8 @@ def test_run_options_of_a_job():
 # Rows and phases
 
 
-@pytest.mark.parametrize(
-    ("phase", "state", "counts"),
-    [
-        ("", "SUBMITTED", (1, 1)),
-        ("Pending", "PENDING", (1, 1)),
-        *((phase, "RUNNING", (1, 1)) for phase in ("Running", "Restarting", "Completing", "Aborting", "Terminating")),
-        ("Completed", "SUCCEEDED", (0, 2)),
-        ("Aborted", "CANCELLED", (0, 1)),
-        ("Terminated", "FAILED", (0, 1)),
-        ("Failed", "FAILED", (0, 1)),
-        ("Odd", "UNKNOWN", (1, 1)),
-    ],
-)
-def test_row(phase, state, counts):
-    running, succeeded = counts
+@table("job_status.yaml", "rows", "phase state running succeeded")
+def test_row(phase, state, running, succeeded):
     found = row_of(VOLCANO, job(phase, ("Running", 5), since=20, status={"running": 1, "succeeded": 1}))
     assert found == ListAppResponse(
         "space:job-x", AppState[state], name="job", image="busybox:local", submitted_at=CREATED,
@@ -315,17 +290,15 @@ def test_known_reason_is_valid_in_its_state():
     assert [known.put_into(row_of(VOLCANO, one)).msg for one in (job(), job("Pending"))] == ["why", ""]
 
 
-@pytest.mark.parametrize(
-    ("annotation", "submitted"),
-    [
-        (str(CREATED + 0.25), CREATED + 0.25),
-        (str(CREATED - 59), CREATED - 59),
-        (str(CREATED + 61), CREATED),
-        ("soon", CREATED),
-    ],
-)
-def test_own_submission_time_is_used_if_plausible(annotation, submitted):
-    assert submitted_at(job(metadata={"annotations": {labels.SUBMITTED_AT: annotation}})) == submitted
+@pytest.mark.parametrize(("after", "expected"), [(0.25, 0.25), (-59, -59), (61, 0)])
+def test_own_submission_time_is_used_if_plausible(after, expected):
+    assert (
+        submitted_at(job(metadata={"annotations": {labels.SUBMITTED_AT: str(CREATED + after)}})) == CREATED + expected
+    )
+
+
+def test_own_submission_time_that_is_none():
+    assert submitted_at(job(metadata={"annotations": {labels.SUBMITTED_AT: "soon"}})) == CREATED
     assert submitted_at({"metadata": {}}) == 0.0
 
 

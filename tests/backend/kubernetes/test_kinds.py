@@ -1,7 +1,5 @@
 """Several kinds of jobs on one server: which it has, their rows, and their ids."""
 
-from __future__ import annotations
-
 import json
 import logging
 
@@ -27,27 +25,20 @@ PLAIN_404 = 404, b"404 page not found\n"
 FORBIDDEN = status(403, "Forbidden", "alice may not list it")
 
 
-def groups(*versions):
-    found = {}
-    for version in versions:
-        group, _, name = version.partition("/")
-        found.setdefault(group, []).append({"groupVersion": version, "version": name})
-    return 200, {"groups": [{"name": group, "versions": names} for group, names in found.items()]}
-
-
 class Cluster:
     """A server, and a scheduler that lists its namespace ``jobs``."""
 
-    def __init__(self, server):
-        self.server = server
-        self.scheduler = KubernetesScheduler("test", server.client(), namespace="jobs")
-        server.answers["GET", pods_path("jobs")] = 200, {"items": []}
-        server.answers["GET", events_path("jobs")] = 200, {"items": []}
+    def __init__(self, server, scheduler):
+        self.server, self.scheduler = server, scheduler
+        server.lists(pods_path("jobs"))
+        server.lists(events_path("jobs"))
+        for kind in (BATCH, CRON):
+            self.has(kind)
 
     def has(self, kind, *jobs):
         self.server.answers["GET", kind.path("jobs")] = lambda asked: (200, {"items": chosen([*jobs], asked)})
         for job in jobs:
-            self.server.answers["GET", kind.path("jobs", job["metadata"]["name"])] = 200, job
+            self.server.gives(kind.path("jobs", job["metadata"]["name"]), job)
 
     def refuses(self, kind, answer):
         self.server.answers["GET", kind.path("jobs")] = answer
@@ -57,12 +48,9 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster():
-    with scripted_server() as server:
-        made = Cluster(server)
-        made.server.answers["GET", "/apis"] = groups("batch/v1", "apps/v1")
-        yield made
-        made.scheduler.close()
+def cluster(server, scheduler):
+    server.serves("batch/v1", "apps/v1")
+    return Cluster(server, scheduler)
 
 
 def plain(name="single", **metadata):
@@ -79,7 +67,6 @@ def volcano(name):
 
 def test_kinds_are_asked_once(cluster):
     cluster.has(BATCH, plain())
-    cluster.has(CRON)
     for _ in range(3):
         assert cluster.rows() == {"jobs:job:single": "SUCCEEDED"}
     assert cluster.server.paths("GET").count("/apis") == 1
@@ -100,9 +87,8 @@ def test_jobs_of_the_listed_namespace_are_the_users(cluster):
 
 
 def test_one_name_in_two_kinds(cluster):
-    cluster.server.answers["GET", "/apis"] = groups("batch/v1", "batch.volcano.sh/v1alpha1")
+    cluster.server.serves("batch/v1", "batch.volcano.sh/v1alpha1")
     cluster.has(BATCH, plain())
-    cluster.has(CRON)
     cluster.has(VOLCANO, volcano("single"))
     assert cluster.rows() == {"jobs:job:single": "SUCCEEDED", "jobs:single": "SUBMITTED"}
     assert cluster.scheduler.describe("jobs:single").state.name == "SUBMITTED"
@@ -127,8 +113,6 @@ def test_kind_that_cannot_be_listed_hides_no_other(cluster, caplog, answer):
 def test_nothing_names_a_missing_page_where_there_is_no_volcano(cluster):
     for path in (VOLCANO.path("jobs"), VOLCANO.path("jobs", "gone"), "/apis/batch.volcano.sh/v1alpha1"):
         cluster.server.answers["GET", path] = PLAIN_404
-    cluster.has(BATCH)
-    cluster.has(CRON)
     scheduler = cluster.scheduler
     assert scheduler.list() == []
     assert scheduler.describe("jobs:gone") is None
@@ -151,9 +135,8 @@ def test_jobs_of_a_jobset_have_no_rows(cluster):
     found = sample("jobset", "js-running")
     for one in (found["job"], *found["jobs"]):
         one["metadata"]["namespace"] = "jobs"
-    cluster.server.answers["GET", "/apis"] = groups("batch/v1", "jobset.x-k8s.io/v1alpha2")
+    cluster.server.serves("batch/v1", "jobset.x-k8s.io/v1alpha2")
     cluster.has(BATCH, plain(), *found["jobs"])
-    cluster.has(CRON)
     cluster.has(JOBSET, found["job"])
     assert cluster.rows() == {"jobs:jobset:js-running": "RUNNING", "jobs:job:single": "SUCCEEDED"}
     (row,) = (row for row in cluster.scheduler.list() if row.name == "js-running")
@@ -269,7 +252,6 @@ def test_described_state_where_pods_are_not_listed(cluster):
     job["metadata"]["resourceVersion"] = "5"
     app_id = serve(cluster.server, BATCH, found)
     cluster.has(BATCH, job)
-    cluster.has(CRON)
     pods = cluster.server.answers["GET", pods_path("jobs")]
     cluster.server.answers["GET", pods_path("jobs")] = lambda asked: (
         FORBIDDEN if asked.params["labelSelector"] == "job-name" else pods(asked)
@@ -285,7 +267,6 @@ def test_described_state_where_pods_are_not_listed(cluster):
 def test_start_in_the_row_is_that_of_the_first_pod(cluster):
     found = sample("plain", "indexed-running")
     app_id = serve(cluster.server, BATCH, found)
-    cluster.has(CRON)
     (row,) = cluster.scheduler.list()
     assert row.started_at == seconds_of("2026-11-26T14:41:38Z")
     cluster.scheduler.describe(app_id)
@@ -300,7 +281,7 @@ def test_log_of_each_completion_index(cluster):
     for pod in found["pods"]:
         name = pod["metadata"]["name"]
         text = f"2026-11-26T14:41:33.000000000Z I am {name}\n".encode()
-        server.answers["GET", f"{pods_path('jobs')}/{name}/log"] = 200, text
+        server.gives(f"{pods_path('jobs')}/{name}/log", text)
     assert app_id == "jobs:job:indexed-done"
     lines = [list(cluster.scheduler.log_iter(app_id, "main", k)) for k in (0, 3)]
     assert [line[0].split("-")[2] for line in lines] == ["0", "3"]
@@ -340,7 +321,7 @@ def cancelled(kind, found):
         scheduler = KubernetesScheduler("test", server.client(), namespace="jobs")
         scheduler.cancel(app_id)
         scheduler.close()
-        (put,) = [one for one in server.asked if one.method == "PUT"]
+        (put,) = server.requests("PUT")
         return put.body
 
 

@@ -1,7 +1,5 @@
 """Users of a kubeconfig: their files, and programs that give a token, without the terminal and bounded in time."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -10,18 +8,18 @@ import signal
 import subprocess
 import sys
 import termios
-import threading
 import time
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 
 import pytest
 from backend.kubernetes.kubeconfigs import write_kubeconfig
 from backend.kubernetes.tables import table
+from support.background import in_background
 from support.processes import is_gone
-from support.scripted_server import scripted_server
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.kube.api_server import ApiServer
 from torchx_tui.backends.kube.kubeconfig import CredentialPlugin
@@ -51,10 +49,9 @@ def plugin(user, tmp_path):
 
 
 @pytest.fixture
-def scripted():
-    with scripted_server() as made:
-        made.answers["GET", "/version"] = 200, {"gitVersion": "v1"}
-        yield made
+def scripted(server):
+    server.gives("/version", {"gitVersion": "v1"})
+    return server
 
 
 def tokens(scripted):
@@ -152,43 +149,34 @@ def hanging(plugin, tmp_path):
             os.kill(pid, signal.SIGKILL)
 
 
-def start_threads(*acts):
+def in_threads(*acts):
+    """Run functions in threads; errors of a scheduler are no matter."""
+
     def run(act):
         with suppress(SchedulerError):
             act()
 
-    threads = [threading.Thread(target=run, args=(act,), daemon=True) for act in acts]
-    for thread in threads:
-        thread.start()
-    return threads
-
-
-def ended(threads):
-    wait_until(lambda: not any(thread.is_alive() for thread in threads), "the threads end")
-    return True
+    return [in_background(partial(run, act)) for act in acts]
 
 
 def test_close_ends_a_hanging_program(hanging):
     server = ApiServer()
-    threads = start_threads(*[lambda: ask(server)] * 2)
+    asking = in_threads(*[lambda: ask(server)] * 2)
     pids = hanging.pids()
-    began = time.monotonic()
-    assert ended(start_threads(server.close))
-    assert time.monotonic() - began < 10
+    in_background(server.close).result(10.0)
     wait_until(hanging.is_gone, "the program and what it started are gone")
     # A request that waited for the first program starts no other.
-    assert ended(threads)
+    for one in asking:
+        one.result(PATIENCE)
     assert hanging.pids() == pids
 
 
 def test_close_of_a_scheduler_ends_a_hanging_program(hanging):
     scheduler = create_scheduler("torchx")
-    start_threads(scheduler.list, lambda: scheduler.describe("ns:job"), scheduler.check)
+    in_threads(scheduler.list, lambda: scheduler.describe("ns:job"), scheduler.check)
     unsubscribe = scheduler.subscribe(lambda: None)
     hanging.pids()
-    (closing,) = start_threads(lambda: (unsubscribe(), scheduler.close()))
-    closing.join(5.0)
-    assert not closing.is_alive()
+    in_background(lambda: (unsubscribe(), scheduler.close())).result(5.0)
     wait_until(hanging.is_gone, "the program is gone")
 
 

@@ -1,16 +1,15 @@
 """Launching without Volcano: Jobs and JobSets, how replicas find one another, and that nothing is left behind."""
 
-from __future__ import annotations
-
 import json
+from contextlib import closing, nullcontext
 from typing import Any
 
 import pytest
 import yaml
 from backend.kubernetes.apps import role
-from backend.kubernetes.tables import table
+from backend.kubernetes.tables import table as tables
 from kubernetes import client as models
-from support.scripted_server import scripted_server, status
+from support.scripted_server import status
 
 from torchx_tui.backends.kube.api_server import ApiError
 from torchx_tui.backends.kubernetes import labels
@@ -19,12 +18,16 @@ from torchx_tui.backends.kubernetes.job_kind import joined_state
 from torchx_tui.backends.kubernetes.kinds.found import ServerKinds
 from torchx_tui.backends.kubernetes.lifecycle import launch, validate
 from torchx_tui.backends.kubernetes.preflight import launch_findings
-from torchx_tui.backends.kubernetes.request import KubernetesJob, KubernetesOpts, make_request
+from torchx_tui.backends.kubernetes.request import KubernetesOpts, make_request
 from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
 from torchx_tui.specs.errors import AppDefError, BackendUnavailableError, InvalidRunConfigException
-from torchx_tui.specs.mounts import VolumeMount
 from torchx_tui.specs.roles import AppDef, RetryPolicy, macros
 from torchx_tui.specs.status import AppState
+
+
+def table(name, fields):
+    return tables("launch_without_volcano.yaml", name, fields)
+
 
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 SERVICES = "/api/v1/namespaces/default/services"
@@ -66,47 +69,33 @@ spec:
 """
 
 
-@pytest.fixture
-def server():
-    with scripted_server() as made:
-        yield made
-
-
-def request(kind, *roles, name="job", **options) -> KubernetesJob:
+def request(kind, *roles, name="job", **options):
     return make_request(AppDef(name, list(roles)), "mine", KubernetesOpts(**options), LAUNCHED[kind])
 
 
-def container(job, *path) -> Any:
+def container(job, *path):
     for part in (*path, "template", "spec", "containers", 0):
         job = job[part]
     return job
 
 
-def env(one) -> dict[str, Any]:
+def env(one):
     return {variable["name"]: variable.get("value", variable.get("valueFrom")) for variable in one["env"]}
 
 
 def test_job_is_like_one_that_met_its_ranks():
     recorded_service, recorded = yaml.safe_load_all(TORCHRUN)
-    trainer = role("trainer", num_replicas=4, port_map={"rdzv": 29500}, env={"WORLD_SIZE": "4"})
-    made = request("job", trainer, namespace="jobs")
+    made = request("job", role("trainer", num_replicas=4, port_map={"rdzv": 29500}), namespace="jobs")
     job, (service,) = made.resource, made.others
-    name = job["metadata"]["name"]
     for field in ("backoffLimit", "completionMode", "completions", "parallelism"):
         assert job["spec"][field] == recorded["spec"][field]
-    pod, pod_of_record = (one["spec"]["template"]["spec"] for one in (job, recorded))
-    assert (pod["subdomain"], pod["restartPolicy"]) == (name, pod_of_record["restartPolicy"])
     assert container(job, "spec")["ports"] == container(recorded, "spec")["ports"]
-    # Rank 0 is HOST.SUBDOMAIN in both; the host name of a pod is JOB-INDEX.
-    assert env(container(job, "spec"))["TORCHX_RANK0_HOST"] == f"{name}-0.{name}"
-    assert env(container(recorded, "spec"))["MASTER_ADDR"] == "torchrun-0.torchrun"
     for field in ("clusterIP", "publishNotReadyAddresses"):
         assert str(service["spec"][field]) == str(recorded_service["spec"][field])
     pod_labels = job["spec"]["template"]["metadata"]["labels"]
     assert service["spec"]["selector"].items() <= pod_labels.items()
-    assert (service["metadata"]["name"], service["metadata"]["namespace"]) == (name, "jobs")
-    assert pod_labels[labels.ROLE_NAME] == "trainer"
-    assert labels.REPLICA_ID not in pod_labels
+    assert (service["metadata"]["name"], service["metadata"]["namespace"]) == (job["metadata"]["name"], "jobs")
+    assert (pod_labels[labels.ROLE_NAME], labels.REPLICA_ID in pod_labels) == ("trainer", False)
 
 
 def test_macros_of_a_template_of_all_replicas():
@@ -162,7 +151,7 @@ def test_jobset_holds_all_roles():
     assert host == f"{name}-trainer-0-0.{name}"
 
 
-@table("launch_without_volcano.yaml", "retries", "role_fields job in_set restarts")
+@table("retries", "role_fields job in_set restarts")
 def test_retries(role_fields, job, in_set, restarts):
     policy = RetryPolicy(role_fields.pop("retry_policy", "APPLICATION"))
     made = role(retry_policy=policy, **role_fields)
@@ -178,14 +167,10 @@ def test_retries(role_fields, job, in_set, restarts):
 @pytest.mark.parametrize("kind", ["job", "jobset"])
 def test_options_and_overlays_have_their_effect(kind):
     overlay = {"spec": {"tolerations": [{"key": macros.app_id}]}, "metadata": {"labels": {"team": "a"}}}
-    made = role(mounts=[VolumeMount("data", "/data")], metadata={"kubernetes": overlay})
-    job = request(kind, made, service_account="me", priority_class="high", reserved_millicpu=250).resource
+    job = request(kind, role(metadata={"kubernetes": overlay}), reserved_millicpu=250).resource
     spec = job["spec"] if kind == "job" else job["spec"]["replicatedJobs"][0]["template"]["spec"]
-    template = spec["template"]
-    pod = template["spec"]
-    assert (pod["serviceAccountName"], pod["priorityClassName"]) == ("me", "high")
+    template, pod = spec["template"], spec["template"]["spec"]
     assert pod["tolerations"] == [{"key": job["metadata"]["name"]}]
-    assert {"name": "mount-0", "persistentVolumeClaim": {"claimName": "data"}} in pod["volumes"]
     assert template["metadata"]["labels"]["team"] == "a"
     assert pod["containers"][0]["resources"]["requests"]["cpu"] == "750m"
 
@@ -213,21 +198,10 @@ def test_fields_are_those_of_the_api():
         assert_known(one["template"], models.V1JobTemplateSpec)
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "made", "words"),
-    [
-        ("job", "n" * 46, role(num_replicas=11), "The app's name is 'n{46}': 1 character too long: .*at most"),
-        ("job", "n" * 46, role(num_replicas=10), ""),
-        ("jobset", "n" * 32, role(num_replicas=10), "The app's name .* together with that of its role worker"),
-        ("jobset", "n" * 30, role("r" * 32), "The role's name .* too long together with that of the app"),
-    ],
-)
-def test_names_that_are_too_long(kind, name, made, words):
-    if not words:
-        request(kind, made, name=name)
-        return
-    with pytest.raises(AppDefError, match=words):
-        request(kind, made, name=name)
+@table("names", "kind app fields words")
+def test_names_that_are_too_long(kind, app, fields, words):
+    with pytest.raises(AppDefError, match=words) if words else nullcontext():
+        request(kind, role(**fields), name="n" * app)
 
 
 # What the server has
@@ -245,7 +219,7 @@ BATCH_GROUP, JOBSET_GROUP, VOLCANO_GROUP = "batch/v1", "jobset.x-k8s.io/v1alpha2
     ],
 )
 def test_auto_takes_what_the_server_has(server, served, kind):
-    server.answers["GET", "/apis"] = 200, {"groups": [{"versions": [{"groupVersion": one}]} for one in served]}
+    server.serves(*served)
     find = ServerKinds(server.api()).find
     for _ in range(2):
         assert choose_kind(find, KubernetesOpts()) is LAUNCHED[kind]
@@ -265,23 +239,12 @@ def test_volcano_needs_a_queue():
         request("volcano", role())
 
 
-@pytest.mark.parametrize(
-    ("kind", "made", "options", "served", "words"),
-    [
-        ("job", role(num_replicas=2), {}, [], ["replicas may start one by one"]),
-        ("jobset", role(num_replicas=2), {}, [], ["replicas may start one by one"]),
-        ("job", role(), {}, [], []),
-        ("job", role(num_replicas=2), {"queue": "q"}, [], ["there is no LocalQueue q of Kueue in default"]),
-        ("job", role(num_replicas=2), {"queue": "q"}, ["q"], []),
-        ("job", role(num_replicas=2, max_retries=1), {"queue": "q"}, ["q"], ["restarts a replica that failed alone"]),
-        ("job", role(max_retries=1, min_replicas=1), {}, [], ["min_replicas is ignored"]),
-        ("jobset", role(num_replicas=2, max_retries=1), {"queue": "q"}, ["q"], []),
-    ],
-)
-def test_findings(server, kind, made, options, served, words):
-    for name in served:
-        server.answers["GET", f"/apis/kueue.x-k8s.io/v1beta1/namespaces/default/localqueues/{name}"] = 200, {}
-    found = launch_findings(server.api(), LAUNCHED[kind], AppDef("job", [made]), KubernetesOpts(**options))
+@table("findings", "kind fields queue served words")
+def test_findings(server, kind, fields, queue, served, words):
+    for name in served or ():
+        server.gives(f"/apis/kueue.x-k8s.io/v1beta1/namespaces/default/localqueues/{name}", {})
+    app = AppDef("job", [role(**fields)])
+    found = launch_findings(server.api(), LAUNCHED[kind], app, KubernetesOpts(queue=queue))
     assert [one.level for one in found] == ["warning"] * len(words)
     for one, part in zip(found, words, strict=True):
         assert part in one.what
@@ -294,8 +257,7 @@ def test_findings(server, kind, made, options, served, words):
 
 
 def with_uid(asked):
-    body = {**asked.body, "metadata": {**asked.body["metadata"], "uid": "u1"}}
-    return 201, body
+    return 201, {**asked.body, "metadata": {**asked.body["metadata"], "uid": "u1"}}
 
 
 def test_job_owns_what_is_created_after_it(server):
@@ -319,7 +281,7 @@ def test_refused_service_takes_the_job_with_it(server):
     made = request("job", role(num_replicas=2))
     with pytest.raises(ApiError, match=f"{made.app_id}: its Service was not launched: .*no more of them"):
         launch(server.api(), LAUNCHED["job"], made)
-    (removed,) = [one for one in server.asked if one.method == "DELETE"]
+    (removed,) = server.requests("DELETE")
     assert removed.path == f"{JOBS}/{made.resource['metadata']['name']}"
     assert (removed.body["preconditions"], removed.body["propagationPolicy"]) == ({"uid": "u1"}, "Background")
 
@@ -350,23 +312,16 @@ def test_lost_answer_makes_no_second_object(server):
 
 
 def test_server_that_does_not_number_replicas_is_refused(server):
-    def without_mode(asked):
-        return 201, {**asked.body, "spec": {"completions": 2}}
-
-    server.answers["POST", JOBS] = without_mode
-    for replicas in (1, 2):
-        made = request("job", role(num_replicas=replicas))
-        if replicas == 1:
-            validate(server.api(), LAUNCHED["job"], made.resource, made.others)
-            continue
-        with pytest.raises(AppDefError, match="does not number the replicas"):
-            validate(server.api(), LAUNCHED["job"], made.resource, made.others)
+    server.answers["POST", JOBS] = lambda asked: (201, {**asked.body, "spec": {"completions": 2}})
+    single, double = (request("job", role(num_replicas=replicas)) for replicas in (1, 2))
+    validate(server.api(), LAUNCHED["job"], single.resource, single.others)
+    with pytest.raises(AppDefError, match="does not number the replicas"):
+        validate(server.api(), LAUNCHED["job"], double.resource, double.others)
 
 
 def test_dry_run_prints_all_objects():
     text = str(request("job", role(num_replicas=2, env={"API_TOKEN": "hush"})))
-    documents = list(yaml.safe_load_all(text))
-    assert [one["kind"] for one in documents] == ["Job", "Service"]
+    assert [one["kind"] for one in list(yaml.safe_load_all(text))] == ["Job", "Service"]
     assert "hush" not in text
     assert "# the first object owns the others" in text
 
@@ -377,19 +332,16 @@ def test_dry_run_prints_all_objects():
 @pytest.fixture
 def scheduler(server):
     """Give a scheduler on a server that has nothing but Kubernetes' own jobs, and JobSets."""
-    server.answers["GET", "/apis"] = (
-        200,
-        {"groups": [{"versions": [{"groupVersion": one}]} for one in (BATCH_GROUP, JOBSET_GROUP)]},
-    )
+    server.serves(BATCH_GROUP, JOBSET_GROUP)
     made = KubernetesScheduler("mine", server.client())
     yield made
     made.close()
 
 
 def test_server_without_volcano_is_fine(server):
-    server.answers["GET", "/apis"] = 200, {"groups": [{"versions": [{"groupVersion": BATCH_GROUP}]}]}
-    server.answers["GET", "/version"] = 200, {"gitVersion": "v1.33"}
-    server.answers["GET", "/api/v1/namespaces/default"] = 200, {}
+    server.serves(BATCH_GROUP)
+    server.gives("/version", {"gitVersion": "v1.33"})
+    server.gives("/api/v1/namespaces/default", {})
     rights = []
 
     def review(asked):
@@ -419,10 +371,10 @@ def test_job_is_launched_again_as_it_was(server, scheduler, kind, is_kept):
         del job["metadata"]["annotations"][labels.APP_DEF]
     owner = {"ownerReferences": [{"uid": "u1"}], "uid": "u2"}
     others = [{**one, "metadata": {**one["metadata"], **owner}} for one in first.others if one["kind"] == "Job"]
-    server.answers["GET", path] = 200, job
+    server.gives(path, job)
     for path in ("/api/v1/namespaces/default/pods", "/api/v1/namespaces/default/events"):
-        server.answers["GET", path] = 200, {"items": []}
-    server.answers["GET", JOBS] = 200, {"items": [*others, {"metadata": {"name": "other"}}]}
+        server.lists(path)
+    server.lists(JOBS, *others, {"metadata": {"name": "other"}})
     described = scheduler.describe(first.app_id)
     again = AppDef(described.name, described.roles)
     assert [(one.role, len(one.replicas)) for one in described.roles_statuses] == [("trainer", 2), ("reader", 1)]
@@ -438,21 +390,10 @@ def test_job_is_launched_again_as_it_was(server, scheduler, kind, is_kept):
     assert second.resource["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "q"
 
 
-@pytest.mark.parametrize(
-    ("states", "joined"),
-    [
-        ("RUNNING SUCCEEDED", "RUNNING"),
-        ("PENDING FAILED", "RUNNING"),
-        ("PENDING SUBMITTED", "PENDING"),
-        ("SUBMITTED SUBMITTED", "SUBMITTED"),
-        ("UNKNOWN PENDING", "UNKNOWN"),
-        ("SUCCEEDED FAILED CANCELLED", "FAILED"),
-        ("SUCCEEDED CANCELLED", "CANCELLED"),
-        ("SUCCEEDED SUCCEEDED", "SUCCEEDED"),
-    ],
-)
-def test_state_of_an_app_of_several_jobs(states, joined):
-    assert joined_state([AppState[name] for name in states.split()]) is AppState[joined]
+@table("joined", "joined")
+def test_state_of_an_app_of_several_jobs(request, joined):
+    states = request.node.callspec.id.split()
+    assert joined_state([AppState[name] for name in states]) is AppState[joined]
 
 
 def test_jobs_of_an_app_are_listed_and_cancelled_as_one(server, scheduler):
@@ -462,17 +403,17 @@ def test_jobs_of_an_app_are_listed_and_cancelled_as_one(server, scheduler):
     second["metadata"] |= {"uid": "u2", "ownerReferences": [{"uid": "u1"}]}
     ended = {"type": "Complete", "status": "True", "lastTransitionTime": "2026-11-26T14:41:00Z"}
     second["status"] = {"startTime": "2026-11-26T14:40:00Z", "conditions": [ended], "succeeded": 1}
-    server.answers["GET", JOBS] = 200, {"items": [second, first]}
-    server.answers["GET", LAUNCHED["jobset"].path("default")] = 200, {"items": []}
+    server.lists(JOBS, second, first)
+    server.lists(LAUNCHED["jobset"].path("default"))
     name = first["metadata"]["name"]
-    server.answers["GET", f"{JOBS}/{name}"] = 200, first
+    server.gives(f"{JOBS}/{name}", first)
     (row,) = scheduler.list()
     assert (row.app_id, row.state, row.finished_at) == (made.app_id, AppState.RUNNING, None)
     assert (row.replicas_running, row.replicas_wanted, row.replicas_succeeded) == (2, 3, 1)
     second["status"] = first["status"]
     server.answers["PUT", f"{JOBS}/{name}"] = server.answers["PUT", f"{JOBS}/{name}-reader"] = 200, {}
     scheduler.cancel(made.app_id)
-    sent = [one.body for one in server.asked if one.method == "PUT"]
+    sent = [one.body for one in server.requests("PUT")]
     assert [one["metadata"]["name"] for one in sent] == [name, f"{name}-reader"]
     assert all(one["spec"]["activeDeadlineSeconds"] for one in sent)
 
@@ -482,12 +423,9 @@ def test_jobs_of_an_app_are_listed_and_cancelled_as_one(server, scheduler):
 
 def gang_request(server, *roles, kind="job", versions=("batch/v1", "scheduling.k8s.io/v1alpha2")):
     """Return the request for roles on a server that has these versions of API groups."""
-    server.answers["GET", "/apis"] = 200, {"groups": [{"versions": [{"groupVersion": one} for one in versions]}]}
-    scheduler = KubernetesScheduler("test", server.client(), namespace="space")
-    try:
+    server.serves(*versions)
+    with closing(KubernetesScheduler("test", server.client(), namespace="space")) as scheduler:
         return scheduler.submit_dryrun(AppDef("job", list(roles)), {"kind": kind, "namespace": "space"}).request
-    finally:
-        scheduler.close()
 
 
 def test_roles_that_start_with_fewer_replicas_are_gangs(server):
@@ -508,23 +446,15 @@ def test_roles_that_start_with_fewer_replicas_are_gangs(server):
     assert [path.rpartition("/")[2] for path in asked] == ["workloads", "podgroups"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "one", "versions"),
-    [
-        ("job", role(num_replicas=4, min_replicas=2), ["batch/v1"]),
-        ("job", role(num_replicas=4), ["batch/v1", "scheduling.k8s.io/v1alpha2"]),
-        ("jobset", role(num_replicas=4, min_replicas=2), ["jobset.x-k8s.io/v1alpha2", "scheduling.k8s.io/v1alpha2"]),
-    ],
-    ids=["no API", "all replicas", "JobSet"],
-)
-def test_other_launches_name_no_gang(server, kind, one, versions):
-    made = gang_request(server, one, kind=kind, versions=versions)
+@table("no gangs", "kind fields versions")
+def test_other_launches_name_no_gang(server, kind, fields, versions):
+    made = gang_request(server, role(**fields), kind=kind, versions=versions)
     assert "schedulingGroup" not in str(made)
     assert not [one for one in made.others if one["kind"] in ("Workload", "PodGroup")]
 
 
 def test_min_replicas_is_not_ignored_where_there_are_gangs(server):
-    server.answers["GET", "/apis/scheduling.k8s.io/v1alpha2"] = 200, {}
+    server.gives("/apis/scheduling.k8s.io/v1alpha2", {})
     app = AppDef("job", [role(min_replicas=1)])
     for kind, count in (("job", 0), ("jobset", 1)):
         found = launch_findings(server.api(), LAUNCHED[kind], app, KubernetesOpts())

@@ -1,7 +1,5 @@
 """Launches on a real API server, with real pods: what was asked for runs, and what is missing is said."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -62,7 +60,7 @@ def test_replicas_find_the_first_one(kubernetes_cluster):
 
 def test_the_server_keeps_what_is_needed_to_launch_it_again(kubernetes_cluster):
     ports, variables = {"tb": 6006}, {"A": "1", "IP": "[FIELD_PATH]status.podIP"}
-    mounts: list[Any] = [BindMount("/data", "/x"), VolumeMount("v", "/y")]
+    mounts = [BindMount("/data", "/x"), VolumeMount("v", "/y")]
     given = [
         role("a", num_replicas=2, resource=SMALL, max_retries=2, retry_policy=RetryPolicy.REPLICA, port_map=ports),
         role("b", num_replicas=2, min_replicas=1, env=variables),
@@ -76,7 +74,7 @@ def test_the_server_keeps_what_is_needed_to_launch_it_again(kubernetes_cluster):
     job = launched(kubernetes_cluster, *given)
     assert float(job["metadata"]["annotations"][labels.SUBMITTED_AT]) > 0
     assert read_app_def(job, []) == AppDef("job", given)
-    notes: list[str] = []
+    notes = []
     rebuilt = roles_of(job, notes)
     for one in given:
         one.max_retries, one.retry_policy, one.min_replicas = 0, RetryPolicy.APPLICATION, None
@@ -131,8 +129,7 @@ def test_apps_without_volcano(kubernetes_cluster, kind):
     try:
         app_id = scheduler.schedule(scheduler.submit_dryrun(app, cfg))
         wait_until(lambda: scheduler.has_ended(app_id), "its end")
-        described = scheduler.describe(app_id)
-        assert described is not None
+        described: Any = scheduler.describe(app_id)
         assert (described.state, described.name, described.roles[0].image) == (
             AppState.SUCCEEDED,
             "job",
@@ -171,8 +168,7 @@ def test_app_of_several_jobs_is_one(kubernetes_cluster):
         assert (service["metadata"]["name"], service["spec"]["clusterIP"]) == (name, "None")
 
         def reader():
-            described = scheduler.describe(app_id)
-            assert described is not None
+            described: Any = scheduler.describe(app_id)
             return next(one.replicas[0] for one in described.roles_statuses if one.role == "reader")
 
         wait_until(lambda: reader().state is AppState.SUCCEEDED, "one role has ended")

@@ -1,7 +1,5 @@
 """A list of another namespace than the scheduler's own, as `torchx list -cfg namespace=...` asks for one."""
 
-from __future__ import annotations
-
 from support.volcano_jobs import make_job, start_job
 
 from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler

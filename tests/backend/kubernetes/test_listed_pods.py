@@ -1,14 +1,13 @@
 """Rows of jobs whose own status does not say that they run, or that nobody looks at them."""
 
-from __future__ import annotations
-
 import threading
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from backend.kubernetes.samples import chosen, described, sample
-from support.scripted_server import Stream, scripted_server, status
-from support.volcano_jobs import make_job
+from backend.kubernetes.tables import table
+from support.scripted_server import Stream, status
 from support.waiting import wait_until
 
 from torchx_tui.backends.kube.objects import events_path, pods_path
@@ -27,10 +26,8 @@ PODS = pods_path("jobs")
 FORBIDDEN = status(403, "Forbidden", "alice may not list pods")
 
 
-def created_at(job):
-    found = seconds_of(job["metadata"]["creationTimestamp"])
-    assert found is not None
-    return found
+def created_at(job) -> Any:
+    return seconds_of(job["metadata"]["creationTimestamp"])
 
 
 class Cluster:
@@ -40,8 +37,8 @@ class Cluster:
         self.server = server
         self.pods, self.streams = [], {}
         versions = {f"{kind.group}/{kind.version}" for kind in KINDS}
-        server.answers["GET", "/apis"] = 200, {"groups": [{"versions": [{"groupVersion": one} for one in versions]}]}
-        server.answers["GET", events_path("jobs")] = 200, {"items": []}
+        server.serves(*versions)
+        server.lists(events_path("jobs"))
         for kind in KINDS:
             self.put(kind)
         server.answers["GET", PODS] = lambda asked: self.answer(asked, self.pods)
@@ -71,17 +68,16 @@ class Cluster:
         return row
 
     def lists_of_pods(self):
-        return [one for one in self.server.asked if one.path == PODS]
+        return self.server.requests(path=PODS)
 
 
 @pytest.fixture
-def cluster():
-    with scripted_server() as server:
-        made = Cluster(server)
-        yield made
-        made.scheduler.close()
-        for stream in made.streams.values():
-            stream.end()
+def cluster(server):
+    made = Cluster(server)
+    yield made
+    made.scheduler.close()
+    for stream in made.streams.values():
+        stream.end()
 
 
 @pytest.fixture
@@ -94,16 +90,7 @@ def clock(monkeypatch):
     return made
 
 
-@pytest.mark.parametrize(
-    ("name", "state", "running", "message"),
-    [
-        ("not-ready", "RUNNING", 1, "is not ready: its readiness probe fails: not-ready-"),
-        ("crashloop", "RUNNING", 1, "starts again after exit 1 (5 restarts"),
-        ("two-containers", "RUNNING", 1, "exit 1, but its container helper runs on"),
-        ("node-lost-default", "UNKNOWN", 0, "its node does not answer: its state is unknown: node-lost-default-"),
-        ("unsched-cpu", "PENDING", 0, "cannot be scheduled: no node has 64 cpu free: unsched-cpu-"),
-    ],
-)
+@table("listed_pods.yaml", "unready", "name state running message")
 def test_row_of_a_job_without_ready_pods(cluster, name, state, running, message):
     cluster.recorded("plain", name)
     row = cluster.row()
@@ -235,26 +222,13 @@ def test_scheduler_that_placed_a_pod_is_not_named(cluster, clock):
     assert cluster.row().msg.startswith("waits for a node")
 
 
-def new(kind, spec):
+@table("listed_pods.yaml", "new jobs", "word spec message")
+def test_controller_that_does_not_run_is_named_by_itself(cluster, clock, word, spec, message):
     metadata = {"name": "new", "uid": "u", "creationTimestamp": "2026-11-26T14:40:00Z"}
-    return kind, {"metadata": metadata, "spec": spec, "status": {}}
-
-
-@pytest.mark.parametrize(
-    ("kind", "job", "message"),
-    [
-        (*new(BATCH, {"template": {}}), "its controller has not looked at it"),
-        (*new(JOBSET, {"replicatedJobs": []}), "its controller has not looked at it"),
-        (*new(TRAIN_JOB, {}), "its controller has not looked at it"),
-        (*new(VOLCANO, make_job("new")["spec"]), "Volcano has not picked the job up"),
-        (*new(BATCH, {"managedBy": "x.io/y"}), "x.io/y should run it (spec.managedBy), but has not looked at it"),
-    ],
-    ids=["Job", "JobSet", "TrainJob", "Volcano", "managed by another"],
-)
-def test_controller_that_does_not_run_is_named_by_itself(cluster, clock, kind, job, message):
-    cluster.put(kind, job)
+    job = {"metadata": metadata, "spec": spec, "status": {}}
+    cluster.put(next(kind for kind in KINDS if kind.word == word), job)
     clock.now = created_at(job) + 9
     assert cluster.row().msg == ""
     clock.now += 3
-    assert cluster.row().msg == message
-    assert cluster.row().state.name == "SUBMITTED"
+    row = cluster.row()
+    assert (row.msg, row.state.name) == (message, "SUBMITTED")

@@ -1,14 +1,12 @@
 """Rows of jobs on a scripted server, and what repeated descriptions cost."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time
 from types import SimpleNamespace
 
 import pytest
-from support.scripted_server import Stream, scripted_server, status
+from support.scripted_server import Stream, status
 from support.volcano_jobs import make_job
 from support.waiting import wait_until
 
@@ -47,7 +45,7 @@ class Scripted:
         self.pods = []
         for path, version in ((jobs_path("ns"), "6"), (PODS, "7")):
             made.answers["GET", path] = lambda asked, path=path, version=version: self.answer(asked, path, version)
-        made.answers["GET", EVENTS] = 200, {"items": []}
+        made.lists(EVENTS)
         self.jobs = Jobs(made.api(), VOLCANO)
         self.rows = ListedJobs(lambda: [self.jobs], "ns")
         self.followed = describe.FollowedJobs(lambda _: self.jobs, lambda: self.rows.is_watched, self.rows.version)
@@ -75,33 +73,30 @@ class Scripted:
         found = self.followed.describe("ns:first")
         return found and found[1].msg
 
-    def cost(self):
+    def cost(self, watched=lambda: True):
         """Return the paths that a description asks for."""
         self.made.asked.clear()
         self.message()
+        wait_until(watched, "the watch of the pods")
         return [one.path.rpartition("/")[2] for one in self.made.asked]
 
     def follow(self):
         """Return the paths that the first description asks for, with the watch of the pods."""
-        self.made.asked.clear()
-        self.message()
-        wait_until(lambda: PODS in self.streams, "the watch of the pods")
-        return [one.path.rpartition("/")[2] for one in self.made.asked]
+        return self.cost(lambda: PODS in self.streams)
 
     def listed(self):
         return [(row.app_id, row.state.name, row.msg) for row in self.rows.rows()]
 
 
 @pytest.fixture
-def scripted(monkeypatch):
+def scripted(server, monkeypatch):
     monkeypatch.setattr(changes, "FIRST_RETRY_S", 0.01)
-    with scripted_server() as made:
-        found = Scripted(made)
-        yield found
-        found.followed.close()
-        found.rows.close()
-        for stream in found.streams.values():
-            stream.end()
+    found = Scripted(server)
+    yield found
+    found.followed.close()
+    found.rows.close()
+    for stream in found.streams.values():
+        stream.end()
 
 
 def pod(k, owner="uid-first"):
@@ -142,8 +137,7 @@ def test_job_that_does_not_change_costs_no_request(scripted):
     # The job, the list and the watch of its pods, and the events of the job and of its group.
     assert sorted(scripted.follow()) == ["events", "events", "first", "pods", "pods"]
     assert [scripted.cost() for _ in range(3)] == [[], [], []]
-    watch = next(one for one in scripted.made.answers if one[1] == PODS)
-    assert watch
+    assert next(one for one in scripted.made.answers if one[1] == PODS)
     scripted.put(PODS, pod(0))
     wait_until(lambda: scripted.message() != "has no pod yet: worker/0", "the pod")
     assert scripted.cost() == []
@@ -273,7 +267,7 @@ def test_forbidden_namespace_hides_no_other(scripted, watched, caplog):
 def test_each_namespace_has_its_own_rows(scripted, watched):
     other = job("of-other", 5, namespace="other", created="2026-11-22T10:00:00Z")
     for path in (jobs_path("other"), ALL_JOBS):
-        scripted.made.answers["GET", path] = 200, {"items": [other]}
+        scripted.made.lists(path, other)
     watched.add("other")
     watched.add("other")
     # The latest first.

@@ -1,7 +1,5 @@
 """Logs that are followed while the way to the server is cut, and while its node rotates them."""
 
-from __future__ import annotations
-
 import json
 import re
 import time
@@ -81,7 +79,7 @@ def test_no_line_is_lost_or_doubled_when_the_way_is_cut(job, proxy):
 def test_lines_go_on_when_the_server_is_back(job, proxy):
     """An iterator of lines takes its log up by itself."""
     job.start("for i in 1 2 3 4 5 6 7 8 9; do echo line $i; sleep 0.5; done")
-    got: list[str] = []
+    got = []
     for line in job.scheduler.log_iter(job.app_id, "worker", should_tail=True):
         got.append(line)
         if len(got) in (2, 5):
@@ -147,8 +145,7 @@ def test_a_followed_replica_costs_one_request(kubernetes_cluster, tmp_path, monk
             wait_until(lambda: all(follower.data == b"one\n" for follower in followers), "the line in all of them")
             assert len(counting.requests(lambda asked: asked.is_followed)) == 16
             # The job and its pods, which all of them share.
-            others = counting.requests(lambda asked: not asked.is_followed)
-            assert len(others) <= 2 * 3
+            assert len(counting.requests(lambda asked: not asked.is_followed)) <= 2 * 3
             # While they are followed nothing is asked.
             counting.forget()
             time.sleep(2)

@@ -1,11 +1,9 @@
 """Logs of a scripted server: tails, cursors, restarts, and logs that cannot be read."""
 
-from __future__ import annotations
-
 from datetime import datetime, timezone
 
 import pytest
-from support.scripted_server import Stream, scripted_server, status
+from support.scripted_server import Stream, status
 from support.volcano_jobs import make_job
 
 from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
@@ -97,11 +95,10 @@ class Scripted:
 
 
 @pytest.fixture
-def log():
-    with scripted_server() as made:
-        found = Scripted(made)
-        yield found
-        found.scheduler.close()
+def log(server):
+    found = Scripted(server)
+    yield found
+    found.scheduler.close()
 
 
 def moment(second, micros=0):

@@ -1,7 +1,5 @@
 """Logs of pods that really run."""
 
-from __future__ import annotations
-
 import pytest
 from support.waiting import wait_until
 

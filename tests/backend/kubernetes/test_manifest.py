@@ -1,10 +1,7 @@
 """The job that an app becomes, where TorchX's own does not say it (see tests/interop), and the pods as models."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import Any
 
 import pytest
 from backend.kubernetes.apps import container, env, pods, resource, role
@@ -48,7 +45,7 @@ def test_the_first_host_is_found_by_a_variable_that_volcano_sets():
 
 
 def test_retries():
-    some: Any = {"max_retries": 2, "num_replicas": 1}
+    some = {"max_retries": 2, "num_replicas": 1}
     application = resource(role("a", **some), role("b", max_retries=1))
     assert application["spec"]["maxRetry"] == 1
     assert policies(application) == [{"RestartJob"}] * 2
@@ -105,7 +102,7 @@ def test_what_an_overlay_adds_is_there_and_the_labels_stay():
 def test_a_file_of_an_overlay_is_read_once(tmp_path, monkeypatch):
     path = tmp_path / "overlay.yaml"
     path.write_text("spec: {tolerations: [{key: '$$x-$y-${replica_id}'}]}")
-    read: list[str] = []
+    read = []
     original = overlay.read_overlay
     monkeypatch.setattr(overlay, "read_overlay", lambda place: read.append(place) or original(place))
     job = resource(role(num_replicas=3, metadata={"kubernetes": str(path)}))

@@ -1,10 +1,9 @@
 """Names: TorchX's where a server takes them; what it would refuse is refused before anything is sent."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
+from backend.kubernetes.tables import table
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,33 +16,14 @@ from torchx_tui.specs.roles import AppDef, Role
 LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 
 
-def role(name="worker", **changes):
-    made = Role(name, "busybox:local", entrypoint="sh")
-    for key, value in changes.items():
-        setattr(made, key, value)
-    return made
+def role(name="worker", entrypoint="sh", **changes):
+    return Role(name, "busybox:local", entrypoint=entrypoint, **changes)
 
 
-@pytest.mark.parametrize(
-    ("app", "words"),
-    [
-        (AppDef("job", []), "has no roles"),
-        (AppDef("Ü", [role()]), "letters or digits of ASCII"),
-        (AppDef("-_-", [role()]), "letters or digits of ASCII"),
-        (AppDef("job", [role("ß")]), "The role's name is 'ß'"),
-        (AppDef("job", [role("Trainer"), role("trainer_")]), "Trainer and trainer_ .* only trainer of it, so rename"),
-        (AppDef("job", [role(), role()]), "rename one of them"),
-        (AppDef("n" * 60, [role()]), "characters too long together"),
-        (AppDef("job", [role("r" * 50)]), "^The role's name is 'r{50}': .* characters too long together"),
-        (AppDef("n" * 42, [role("r" * 42)]), "^The app's name is 'n{42}': .* it can have 1 at most"),
-        (AppDef("n" * 43, [role("r" * 43)]), "shorten both of them"),
-        (AppDef("job", [role(entrypoint="<MISSING>")]), "no entrypoint"),
-        (AppDef("job", [role(num_replicas=0)]), "at least 1"),
-    ],
-)
-def test_what_cannot_be_a_job_is_refused(app, words):
+@table("names.yaml", "refused", "name roles words")
+def test_what_cannot_be_a_job_is_refused(name, roles, words):
     with pytest.raises(AppDefError, match=words):
-        VOLCANO.check(app, "default")
+        VOLCANO.check(AppDef(name, [role(**fields) for fields in roles]), "default")
 
 
 @pytest.mark.parametrize("namespace", ["", "A", "a_b", "-a", "a-", "a" * 64, "a/b", "a b"])

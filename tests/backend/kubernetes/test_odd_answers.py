@@ -1,7 +1,5 @@
 """Answers whose fields are missing, of another type, or hostile: one bad object costs one row."""
 
-from __future__ import annotations
-
 import copy
 import json
 import random
@@ -110,7 +108,7 @@ def test_odd_workloads_are_read(server, api, chance):
     path = "/apis/kueue.x-k8s.io/v1beta2/namespaces/kq/workloads"
     for _ in range(200):
         one = chance.choice([one for one in all_samples("kueue") if one["job"]["spec"].get("suspend")])
-        server.answers["GET", path] = 200, sent(odd_document(chance, {"items": one["workloads"]}))
+        server.gives(path, sent(odd_document(chance, {"items": one["workloads"]})))
         assert isinstance(queue_reason(one["job"], read_workload(api, one["job"])), str)
 
 
@@ -118,7 +116,7 @@ def test_odd_workloads_are_read(server, api, chance):
 def test_odd_lists_of_groups(server, number):
     chance = random.Random(number)
     groups = {"groups": [{"name": "batch", "versions": [{"groupVersion": "batch/v1"}]}]}
-    server.answers["GET", "/apis"] = 200, sent(odd_document(chance, groups))
+    server.gives("/apis", sent(odd_document(chance, groups)))
     api = server.api()
     assert ServerKinds(api).find()
     api.close()
@@ -130,7 +128,7 @@ def test_odd_job_costs_one_row_of_a_list(server, api, chance):
         items = [*good, chance.choice([sent(odd_document(chance, recorded("Job")[3])), sent(odd_value(chance))])]
         chance.shuffle(items)
         metadata = chance.choice([{"resourceVersion": "5"}, sent(odd_value(chance))])
-        server.answers["GET", JOBS] = 200, {"kind": "JobList", "metadata": metadata, "items": items}
+        server.gives(JOBS, {"kind": "JobList", "metadata": metadata, "items": items})
         rows = ListedJobs(lambda: [Jobs(api, VOLCANO)], "default").rows()
         assert {job["metadata"]["name"] for job in good} <= {row.app_id.partition(":")[2] for row in rows}
         assert len(rows) <= 4
@@ -144,7 +142,7 @@ def test_null_is_a_field_that_is_not_set(server, api, field):
     for part in path:
         outer = outer.setdefault(part, {})
     outer[name] = None
-    server.answers["GET", JOBS] = 200, {"kind": "JobList", "metadata": {}, "items": [job]}
+    server.gives(JOBS, {"kind": "JobList", "metadata": {}, "items": [job]})
     (row,) = ListedJobs(lambda: [Jobs(api, VOLCANO)], "default").rows()
     assert_sound_row(row)
 
@@ -152,12 +150,9 @@ def test_null_is_a_field_that_is_not_set(server, api, field):
 def test_odd_answers_to_a_description(server, api, chance):
     jobs = Jobs(api, VOLCANO)
     for _ in range(100):
-        server.answers["GET", f"{JOBS}/x"] = (
-            200,
-            sent(chance.choice([odd_document(chance, recorded("Job")[0]), odd_value(chance)])),
-        )
+        server.gives(f"{JOBS}/x", sent(chance.choice([odd_document(chance, recorded("Job")[0]), odd_value(chance)])))
         pod_list = {"items": [odd_document(chance, pod) for pod in recorded("Pod")]}
-        server.answers["GET", pods_path("default")] = 200, sent(odd_document(chance, pod_list))
+        server.gives(pods_path("default"), sent(odd_document(chance, pod_list)))
         try:
             found = jobs.find("default:x")
             pods = [] if found is None else jobs.pods(found)
@@ -231,5 +226,5 @@ def test_deeply_nested_item(server, api):
     deep = []
     for _ in range(900):
         deep = [deep]
-    server.answers["GET", JOBS] = 200, {"items": [deep, *recorded("Job")]}
+    server.lists(JOBS, deep, *recorded("Job"))
     assert len(ListedJobs(lambda: [Jobs(api, VOLCANO)], "default").rows()) == len(recorded("Job"))

@@ -1,7 +1,5 @@
 """Overlays: their keys, files of them, and what is refused."""
 
-from __future__ import annotations
-
 import copy
 from contextlib import nullcontext
 

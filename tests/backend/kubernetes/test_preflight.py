@@ -1,15 +1,13 @@
 """Findings before a launch and on a server; what this user may not read is skipped."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
 from backend.kubernetes.apps import role
 from backend.kubernetes.tables import table
-from support.scripted_server import scripted_server, status
+from support.scripted_server import status
 
-from torchx_tui.backends.kube.rights import Right, may
+from torchx_tui.backends.kube.rights import may
 from torchx_tui.backends.kubernetes.preflight import (
     cancel_right,
     known_values,
@@ -39,12 +37,11 @@ FORBIDDEN = status(
 
 
 @pytest.fixture
-def server():
-    """Give a server on which nothing is missing."""
-    with scripted_server() as made:
-        for path in (VOLCANO, NAMESPACE, QUEUE):
-            made.answers["GET", path] = 200, {"status": {}}
-        yield made
+def server(server):
+    """Return a server on which nothing is missing."""
+    for path in (VOLCANO, NAMESPACE, QUEUE):
+        server.gives(path, {"status": {}})
+    return server
 
 
 def found(server, *roles, name="job", image_repo="", queue="main", **options):
@@ -72,7 +69,7 @@ def assert_found(findings, *expected):
 def test_nothing_is_missing(server):
     assert found(server, role("a", num_replicas=8), role("b")) == []
     # One pod of each role is tried, and none created.
-    tried = [one for one in server.asked if one.path == PODS]
+    tried = server.requests(path=PODS)
     assert [one.params for one in tried] == [{"dryRun": "All"}] * 2
     assert [one.body["metadata"]["name"].split("-", 2)[2] for one in tried] == ["a-0-0", "b-0-0"]
 
@@ -83,30 +80,25 @@ def test_answer_of_the_server(server, ask, answer, level, words):
     assert_found(found(server), (level, words))
 
 
-@pytest.mark.parametrize(
-    ("made", "options", "level", "words"),
-    [
-        (
-            role(env={"LONG": "x" * 20_000}, num_replicas=100),
-            {},
-            "error",
-            "too large for the server with its 100 repli",
-        ),
-        (role(metadata={"kubernetes": {"spec": 3}}), {}, "error", "The overlay"),
-        (role(), {"name": "9lives"}, "warning", "begins with a digit"),
-        (role(image="sha256:" + "a" * 64), {}, "error", "set image_repo"),
-        (role(workspace=Workspace({"/home/me": ""})), {}, "error", "set image_repo"),
-        (role(image="sha256:" + "a" * 64), {"image_repo": "example.com/x"}, None, ""),
-        (role(workspace=Workspace({"/home/me": ""})), {"image_repo": "example.com/x"}, None, ""),
-    ],
-)
-def test_request_that_cannot_run(server, made, options, level, words):
-    assert_found(found(server, made, **options), *([(level, words)] if level else []))
+@table("preflight.yaml", "requests", "fields options level words")
+def test_request_that_cannot_run(server, fields, options, level, words):
+    assert_found(found(server, role(**fields), **options), *([(level, words)] if level else []))
+
+
+def test_request_that_is_too_large(server):
+    made = role(env={"LONG": "x" * 20_000}, num_replicas=100)
+    assert_found(found(server, made), ("error", "too large for the server with its 100 repli"))
+
+
+def test_workspace_needs_a_repository(server):
+    made = role(workspace=Workspace({"/home/me": ""}))
+    assert_found(found(server, made), ("error", "set image_repo"))
+    assert found(server, made, image_repo="example.com/x") == []
 
 
 def test_tried_pod_has_the_priority_class_and_the_account(server):
     assert found(server, priority_class="high", service_account="me") == []
-    (spec,) = [one.body["spec"] for one in server.asked if one.path == PODS]
+    (spec,) = [one.body["spec"] for one in server.requests(path=PODS)]
     assert (spec["priorityClassName"], spec["serviceAccountName"]) == ("high", "me")
 
 
@@ -116,9 +108,9 @@ def in_zone():
 
 @pytest.mark.parametrize(("items", "levels"), [([], ["warning"]), ([{}], [])])
 def test_labels_of_nodes(server, items, levels):
-    server.answers["GET", NODES] = 200, {"items": items}
+    server.lists(NODES, *items)
     assert [level for level, _ in found(server, in_zone())] == levels
-    (asked,) = [one.params for one in server.asked if one.path == NODES]
+    (asked,) = [one.params for one in server.requests(path=NODES)]
     assert asked == {"labelSelector": "example.com/zone=a,example.com/b=c", "limit": "1"}
 
 
@@ -141,13 +133,13 @@ def test_script_outside_the_workspace(server, tmp_path):
 
 
 def named(*names):
-    return 200, {"items": [{"metadata": {"name": name}} for name in names]}
+    return [{"metadata": {"name": name}} for name in names]
 
 
 @pytest.fixture
 def sound(server):
-    server.answers["GET", "/version"] = 200, {"gitVersion": "v1.33"}
-    server.answers["GET", QUEUES] = named("main", "other", "odd\x1b[2J")
+    server.gives("/version", {"gitVersion": "v1.33"})
+    server.lists(QUEUES, *named("main", "other", "odd\x1b[2J"))
     server.answers["POST", REVIEW] = 201, {"status": {"allowed": True}}
     return server
 
@@ -160,11 +152,11 @@ def of_server(server, namespace="default"):
 def test_server_findings(sound):
     fine = [("ok", f"Kubernetes v1.33 at {sound.url}"), ("ok", "Volcano's jobs, queues main, other")]
     assert of_server(sound) == of_server(sound, "") == fine
-    (asked, _) = [one for one in sound.asked if one.path == CONTROLLER]
+    (asked, _) = sound.requests(path=CONTROLLER)
     assert asked.params == {"labelSelector": "app=volcano-controller"}
     stopped = ("warning", "Volcano's controller is not running: jobs stay as they are")
     for phases, more in (([], []), (["Pending", "Running"], []), (["Pending", "Failed"], [stopped])):
-        sound.answers["GET", CONTROLLER] = 200, {"items": [{"status": {"phase": phase}} for phase in phases]}
+        sound.lists(CONTROLLER, *({"status": {"phase": phase}} for phase in phases))
         assert of_server(sound) == fine + more
 
 
@@ -185,7 +177,7 @@ def test_missing_rights(sound):
 
     sound.answers["POST", REVIEW] = review
     api = sound.api()
-    missing: set[Right] = set()
+    missing = set()
     assert [(one.level, one.what) for one in server_findings(api, KIND, "default", missing)][2:] == [
         ("warning", "you may not get pods/log: logs are not shown"),
         ("warning", "you may not update jobs.batch.volcano.sh/status: nothing can be cancelled"),
@@ -217,7 +209,7 @@ def test_unanswered_review_counts_as_a_right(sound):
     [("v1.34.2", ["get"]), ("v1.35.0-eks", ["get", "create"]), ("v1.36", ["get", "create"]), ("?", ["get"])],
 )
 def test_exec_needs_create_from_kubernetes_1_35_on(sound, version, asked):
-    sound.answers["GET", "/version"] = 200, {"gitVersion": version}
+    sound.gives("/version", {"gitVersion": version})
     verbs = []
 
     def review(one):
@@ -236,10 +228,10 @@ def test_values_of_options(server, tmp_path, monkeypatch):
     path = tmp_path / "kubeconfig"
     path.write_text(json.dumps({"contexts": contexts}))
     monkeypatch.setenv("KUBECONFIG", str(path))
-    server.answers["GET", "/api/v1/namespaces"] = named("default", "od\x1bd")
+    server.lists("/api/v1/namespaces", *named("default", "od\x1bd"))
     server.answers["GET", QUEUES] = FORBIDDEN
-    server.answers["GET", "/apis/scheduling.k8s.io/v1/priorityclasses"] = named()
-    server.answers["GET", f"{NAMESPACE}/serviceaccounts"] = named("me")
+    server.lists("/apis/scheduling.k8s.io/v1/priorityclasses")
+    server.lists(f"{NAMESPACE}/serviceaccounts", *named("me"))
     in_file = {"context": ["here", "there"]}
     assert known_values(server.api()) == {**in_file, "namespace": ["default"], "service_account": ["me"]}
     assert {one.params["limit"] for one in server.asked} == {"200"}

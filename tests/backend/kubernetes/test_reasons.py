@@ -1,7 +1,5 @@
 """Why pods and jobs are in their states."""
 
-from __future__ import annotations
-
 from backend.kubernetes.tables import table
 
 from torchx_tui.backends.kube.causes import needs_events

@@ -1,11 +1,11 @@
 """Recorded answers of real clusters: Kubernetes 1.36 with Volcano, and an older Volcano."""
 
-from __future__ import annotations
-
 import copy
 import time
+from functools import partial
+from typing import Any
 
-import pytest
+from backend.kubernetes.samples import chosen
 from backend.kubernetes.tables import documents, table
 from support.scripted_server import scripted_server
 
@@ -17,7 +17,7 @@ from torchx_tui.backends.kubernetes.jobs import Jobs
 from torchx_tui.backends.kubernetes.listing import Known, row_of
 from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
 from torchx_tui.backends.types import StateChange
-from torchx_tui.specs.status import NONE, AppState
+from torchx_tui.specs.status import AppState
 
 JOBS, PODS, EVENTS = (documents(f"volcano/real_{kind}.yaml") for kind in ("jobs", "pods", "events"))
 
@@ -26,34 +26,25 @@ def job_of(name):
     return copy.deepcopy(next(job for job in JOBS if job["metadata"]["name"].startswith(f"{name}-")))
 
 
+def list_chosen(items, asked):
+    found = chosen(items, asked)
+    return 200, {"items": found[: int(asked.params.get("limit", len(found)))]}
+
+
 def described(name, more_events=()):
     """Describe a job on a server that has all pods and events of its namespace."""
     job = job_of(name)
-    namespace, job_name = job["metadata"]["namespace"], job["metadata"]["name"]
-    events = [one for one in EVENTS if one["metadata"]["namespace"] == namespace] + list(more_events)
-
-    def list_pods(asked):
-        label, _, value = asked.params["labelSelector"].partition("=")
-        return 200, {"items": [pod for pod in PODS if pod["metadata"]["labels"].get(label) == value]}
-
-    def list_events(asked):
-        found = events
-        for part in filter(None, asked.params.get("fieldSelector", "").split(",")):
-            field, _, value = part.partition("=")
-            *path, last = field.split(".")
-            found = [event for event in found if (event[path[0]] if path else event).get(last) == value]
-        # In the order of their keys, as a server has them.
-        in_order = sorted(found, key=lambda event: event["metadata"]["name"])
-        return 200, {"items": in_order[: int(asked.params.get("limit", len(in_order)))]}
-
+    namespace = job["metadata"]["namespace"]
+    # Events in the order of their keys, as a server has them.
+    events = sorted([*EVENTS, *more_events], key=lambda one: one["metadata"]["name"])
+    lists = {pods_path: PODS, events_path: [one for one in events if one["metadata"]["namespace"] == namespace]}
     with scripted_server() as server:
-        server.answers["GET", VOLCANO.path(namespace, job_name)] = 200, job
-        server.answers["GET", pods_path(namespace)] = list_pods
-        server.answers["GET", events_path(namespace)] = list_events
+        server.gives(VOLCANO.path(namespace, job["metadata"]["name"]), job)
+        for path, items in lists.items():
+            server.answers["GET", path(namespace)] = partial(list_chosen, items)
         now = time.time()
-        facts = read_facts(Jobs(server.api(), VOLCANO), f"{namespace}:{job_name}", now)
+        facts: Any = read_facts(Jobs(server.api(), VOLCANO), f"{namespace}:{job['metadata']['name']}", now)
         assert len(server.asked) <= 4
-    assert facts is not None
     return describe(VOLCANO, facts, now)
 
 
@@ -140,50 +131,15 @@ def test_older_jobs(files, state, message, replicas, request):
     ] == replicas
 
 
-@pytest.mark.parametrize(
-    ("file", "job", "state", "counts", "foreign"),
-    [
-        ("job_running.yaml", "two-roles", AppState.RUNNING, (3, 0, 3), True),
-        ("jobs_ended.yaml", "fails", AppState.FAILED, (0, 0, 1), True),
-        ("torchx_job.yaml", "sh-bm1hn3lw9vp0sc", AppState.SUCCEEDED, (0, 2, 2), False),
-    ],
-)
-def test_rows_of_older_jobs(file, job, state, counts, foreign):
+@table("recorded.yaml", "older rows", "file state counts foreign")
+def test_rows_of_older_jobs(file, state, counts, foreign, request):
+    job = request.node.callspec.id
     row = row_of(VOLCANO, older(file, "Job")[job])
-    assert (row.app_id, row.state, row.foreign) == (f"default:{job}", state, foreign)
-    assert (row.replicas_running, row.replicas_succeeded, row.replicas_wanted) == counts
-
-
-def test_timeline_of_a_job_that_was_restarted():
-    response = described_older("fails", ["jobs_ended.yaml"])
-    assert response.num_restarts == 2
-    assert [change.state.name for change in response.timeline] == ["SUBMITTED", "PENDING", "RUNNING", "FAILED"]
-    times = (response.submitted_at, response.started_at, response.finished_at)
-    assert list(times) == sorted({time for time in times if time})
+    assert (row.app_id, row.state.name, row.foreign) == (f"default:{job}", state, foreign)
+    assert [row.replicas_running, row.replicas_succeeded, row.replicas_wanted] == counts
 
 
 def test_role_of_a_finished_torchx_job():
     response = described_older("sh-bm1hn3lw9vp0sc", ["torchx_job.yaml", "torchx_pods.yaml"])
     (role,) = response.roles
     assert (response.name, role.name, role.num_replicas, role.image) == ("sh", "sh", 2, "busybox:local")
-
-
-def test_group_explains_a_job_without_pods():
-    job = older("stuck_and_failed.yaml", "Job")["toobig"]
-    name = f"toobig-{job['metadata']['uid']}"
-    condition = older("stuck_and_failed.yaml", "PodGroup")[name]["status"]["conditions"][0]
-    warning = {"reason": "Unschedulable", "message": condition["message"]}
-    words = "Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending"
-    for events, message in (({name: [warning]}, words), ({}, "has no pod yet: main/0")):
-        assert describe(VOLCANO, JobFacts(job, {}, events, None), 1_795_300_000.0).msg.startswith(message)
-
-
-def test_job_without_a_status():
-    job = {**older("job_running.yaml", "Job")["two-roles"]}
-    del job["status"]
-    row = row_of(VOLCANO, job)
-    assert (row.state, row.replicas_running, row.replicas_wanted, row.replicas_succeeded) == (
-        AppState.SUBMITTED, 0, 3, 0,
-    )  # fmt: skip
-    young = describe(VOLCANO, JobFacts(job, {}, {}, None), (row.submitted_at or 0) + 1)
-    assert (young.state, young.msg) == (AppState.SUBMITTED, NONE)

@@ -1,11 +1,9 @@
 """A copy of a list of objects on a scripted server, and what becomes of it when the server fails."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest
-from support.scripted_server import Stream, scripted_server, status
+from support.scripted_server import Stream, status
 from support.waiting import wait_until
 
 from torchx_tui.backends.kube.api_server import ApiError
@@ -75,14 +73,13 @@ class Scripted:
 
 
 @pytest.fixture
-def scripted(monkeypatch):
+def scripted(server, monkeypatch):
     monkeypatch.setattr(changes, "FIRST_RETRY_S", 0.01)
-    with scripted_server() as made:
-        found = Scripted(made)
-        yield found
-        found.reflector.close()
-        for _, stream in found.watches:
-            stream.end()
+    found = Scripted(server)
+    yield found
+    found.reflector.close()
+    for _, stream in found.watches:
+        stream.end()
 
 
 def test_each_read_lists_without_a_thread(scripted):

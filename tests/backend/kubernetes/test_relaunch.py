@@ -1,11 +1,10 @@
 """Jobs that others made, launched again: what runs is the same, and what is not is said."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
-from support.scripted_server import NOT_FOUND, scripted_server
+from backend.kubernetes.tables import table
+from support.scripted_server import NOT_FOUND
 
 from torchx_tui.backends.kube.objects import events_path, pods_path
 from torchx_tui.backends.kubernetes.kinds.batch import BATCH
@@ -42,7 +41,7 @@ def spec(name="main", count=2, **fields):
     return {**indexed, "template": {"spec": pod}, **fields}
 
 
-def made(name="job", **fields) -> dict[str, Any]:
+def made(name="job", **fields) -> Any:
     metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "creationTimestamp": "2026-11-26T14:00:00Z"}
     return {"metadata": metadata, "status": {}, **fields}
 
@@ -62,37 +61,35 @@ class Server:
         self.server = server
         self.scheduler = KubernetesScheduler("test", server.client(), namespace="ns")
         groups = [f"{kind.group}/{kind.version}" for kind in (BATCH, JOBSET)]
-        server.answers["GET", "/apis"] = 200, {"groups": [{"versions": [{"groupVersion": one} for one in groups]}]}
+        server.serves(*groups)
         for path in (pods_path("ns"), events_path("ns"), BATCH.path("ns")):
-            server.answers["GET", path] = 200, {"items": []}
+            server.lists(path)
         # A service account, a priority class and a claim that its pods name are there.
         for path in ("/api/v1/namespaces/ns/serviceaccounts/trainer", "/apis/scheduling.k8s.io/v1/priorityclasses/high",
                      "/api/v1/namespaces/ns/persistentvolumeclaims/data"):  # fmt: skip
-            server.answers["GET", path] = 200, {"metadata": {"name": "x"}}
+            server.gives(path, {"metadata": {"name": "x"}})
 
     def has(self, kind, job):
-        self.server.answers["GET", kind.path("ns", job["metadata"]["name"])] = 200, job
+        self.server.gives(kind.path("ns", job["metadata"]["name"]), job)
         return f"ns:{kind.prefix}:job"
 
     def relaunched(self, app_id):
         """Return the description of a job, and the first object of the request that launches it again."""
-        found = self.scheduler.describe(app_id)
-        assert found is not None
+        found: Any = self.scheduler.describe(app_id)
         info = self.scheduler.submit_dryrun(AppDef(found.name, found.roles), found.cfg)
         return found, info.request.resource
 
 
 @pytest.fixture
-def server():
-    with scripted_server() as made:
-        found = Server(made)
-        yield found
-        found.scheduler.close()
+def server(server):
+    found = Server(server)
+    yield found
+    found.scheduler.close()
 
 
 def pod_of(spec):
     """Return of a Job's spec what a person compares."""
-    pod: dict[str, Any] = spec["template"]["spec"]
+    pod = spec["template"]["spec"]
     (container,) = pod["containers"]
     own = {variable["name"] for variable in CONTAINER["env"]}
     return {
@@ -124,16 +121,7 @@ def test_plain_job(server):
     assert found.notes == ["main: activeDeadlineSeconds is not launched again"]
 
 
-@pytest.mark.parametrize(
-    ("container", "pod", "note"),
-    [
-        ({"workingDir": "/app"}, {}, "its container's workingDir is not launched again"),
-        ({"livenessProbe": {"x": 1}, "lifecycle": {"x": 1}}, {}, "lifecycle, livenessProbe are not launched again"),
-        ({"securityContext": {"runAsUser": 5}}, {}, "its container's securityContext is not launched again"),
-        ({"securityContext": {"privileged": True}, "stdin": False, "imagePullPolicy": "Always"}, {}, ""),
-        ({}, {"restartPolicy": "OnFailure"}, "is not started again in the same pod (restartPolicy OnFailure)"),
-    ],
-)
+@table("relaunch.yaml", "lost fields", "container pod note")
 def test_what_no_role_has_is_named(server, container, pod, note):
     job = made(spec=spec())
     job["spec"]["template"]["spec"].update(pod)

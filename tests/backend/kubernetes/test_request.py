@@ -1,7 +1,5 @@
 """The request: what is added to TorchX's job, and its text for people and kubectl."""
 
-from __future__ import annotations
-
 import pytest
 import yaml
 from backend.kubernetes.apps import request, role

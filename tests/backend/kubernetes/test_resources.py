@@ -1,9 +1,8 @@
 """Resources of a container: quantities, limits and requests."""
 
-from __future__ import annotations
-
 import pytest
 from backend.kubernetes.apps import container, resource, role
+from backend.kubernetes.tables import table
 
 from torchx_tui.backends.kube.pod_template import cores, megabytes
 from torchx_tui.specs.named_resources_aws import EFA_DEVICE
@@ -46,14 +45,7 @@ def test_devices(devices, option, efa):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "amount"),
-    [
-        ("2", 2.0), ("1500m", 1.5), ("1k", 1e3), ("2M", 2e6), ("1Ki", 1024.0), ("1Mi", 1048576.0), ("1e3", 1e3),
-        (".5", 0.5), (3, 3.0), ("1E", 1e18), ("5u", 5e-6), ("7n", 7e-9), ("+1", 1.0), ("", None), (None, None),
-        ("x", None), ("1e22", None), ("1" * 41, None), ("1KB", None), ("--1", None),
-    ],
-)  # fmt: skip
+@table("resources.yaml", "cores", "text amount")
 def test_cores(text, amount):
     assert cores(text) == (pytest.approx(amount) if amount is not None else None)
 

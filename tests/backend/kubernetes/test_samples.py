@@ -1,7 +1,5 @@
 """Jobs of every kind, as a real Kubernetes 1.36 recorded them: state, replicas, and the sentence that a user reads."""
 
-from __future__ import annotations
-
 from backend.kubernetes.samples import described, letters, sample
 from backend.kubernetes.tables import table
 

@@ -1,15 +1,12 @@
 """The scheduler on a scripted server: dry runs, cancelling, deleting, describing and listing."""
 
-from __future__ import annotations
-
 import time
 from contextlib import nullcontext
 
 import pytest
 import yaml
 from backend.kubernetes.apps import role
-from kubernetes.client import ApiClient, Configuration
-from support.scripted_server import scripted_server, status
+from support.scripted_server import status
 from support.volcano_jobs import make_job
 
 from torchx_tui.backends.history.journal import Journal
@@ -32,19 +29,12 @@ JOB = f"{JOBS}/job-x"
 
 
 @pytest.fixture
-def server():
-    with scripted_server() as made:
-        yield made
-
-
-@pytest.fixture
 def make(server):
     """Return what makes schedulers on the server."""
-    configuration, made = Configuration(), []
-    configuration.host = server.url
+    made = []
 
     def make_one(*arguments, **options):
-        made.append(KubernetesScheduler("mine", ApiClient(configuration), *arguments, **options))
+        made.append(KubernetesScheduler("mine", server.client(), *arguments, **options))
         return made[-1]
 
     yield make_one
@@ -66,9 +56,10 @@ def dry_run(scheduler, *roles, **cfg):
 
 def test_dry_run_asks_the_server_once(server, scheduler):
     made = dry_run(scheduler, role(num_replicas=8), namespace="team").request
-    (kinds, (method, _, params, body, _)) = server.asked
+    (kinds, (method, path, params, body, _)) = server.asked
     assert (kinds.method, kinds.path) == ("GET", "/apis")
-    assert (method, params, body) == ("POST", {"dryRun": "All"}, made.resource)
+    assert (method, path) == ("POST", JOBS.replace("default", "team"))
+    assert (params, body) == ({"dryRun": "All"}, made.resource)
     assert made.app_id == f"team:{made.resource['metadata']['name']}"
 
 
@@ -126,8 +117,8 @@ def on_server(phase="Running", reason="R", **metadata):
 
 @pytest.fixture
 def with_job(server):
-    server.answers["GET", JOB] = 200, on_server()
-    server.answers["GET", JOBS] = 200, {"items": [on_server()]}
+    server.gives(JOB, on_server())
+    server.lists(JOBS, on_server())
     return server
 
 
@@ -153,7 +144,7 @@ def test_cancel_that_is_refused(with_job, scheduler, code, tries):
 
 
 def test_cancel_leaves_ended_and_missing_jobs_alone(with_job, scheduler):
-    with_job.answers["GET", JOB] = 200, on_server("Failed")
+    with_job.gives(JOB, on_server("Failed"))
     scheduler.cancel("default:job-x")
     scheduler.cancel("default:job-y")
     scheduler.delete("default:job-y")
@@ -183,7 +174,7 @@ def test_delete_names_the_uid(with_job, scheduler, answer, words):
 
 def test_new_job_of_a_listed_name_is_left_alone(with_job, scheduler):
     assert [row.app_id for row in scheduler.list()] == ["default:job-x"]
-    with_job.answers["GET", JOB] = 200, on_server(uid="u2")
+    with_job.gives(JOB, on_server(uid="u2"))
     for act in (scheduler.cancel, scheduler.delete):
         with pytest.raises(SchedulerError, match="default:job-x is another job now: the job that was shown"):
             act("default:job-x")
@@ -214,7 +205,7 @@ def test_refused_shell_is_no_longer_offered(with_job, make, options, app_id, is_
 @pytest.mark.parametrize(("options", "is_offered"), [({}, False), ({"all_namespaces": True}, True)])
 def test_check_learns_whether_shells_are_allowed(with_job, make, options, is_offered):
     scheduler = make(**options)
-    with_job.answers["GET", "/version"] = 200, {"gitVersion": "v1"}
+    with_job.gives("/version", {"gitVersion": "v1"})
     review = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     for allowed in (False, True):
         with_job.answers["POST", review] = 201, {"status": {"allowed": allowed}}
@@ -226,8 +217,8 @@ def test_native_description(with_job, scheduler):
     secret = {"env": [{"name": "TOKEN", "value": "do not show"}]}
     job = {**on_server(), "spec": make_job("job-x", container=secret)["spec"]}
     pods = [{"metadata": {"name": f"p-{uid}", "ownerReferences": [{"uid": uid}]}} for uid in ("u1", "u0")]
-    with_job.answers["GET", JOB] = 200, job
-    with_job.answers["GET", "/api/v1/namespaces/default/pods"] = 200, {"items": pods}
+    with_job.gives(JOB, job)
+    with_job.lists("/api/v1/namespaces/default/pods", *pods)
     text = scheduler.describe_native("default:job-x")
     assert [one["metadata"]["name"] for one in yaml.safe_load_all(text)] == ["job-x", "p-u1"]
     assert ("managedFields" in text, "do not show" in text) == (False, False)
@@ -242,9 +233,9 @@ def test_missing_job(with_job, scheduler):
 
 
 def test_described_reason_is_in_the_row(server, scheduler):
-    server.answers["GET", JOBS] = 200, {"items": [on_server("Pending", "")]}
-    server.answers["GET", JOB] = 200, on_server("Pending", "")
-    server.answers["GET", "/api/v1/namespaces/default/pods"] = 200, {"items": []}
+    server.lists(JOBS, on_server("Pending", ""))
+    server.gives(JOB, on_server("Pending", ""))
+    server.lists("/api/v1/namespaces/default/pods")
     assert [row.msg for row in scheduler.list()] == [""]
     words = "has no pod yet: worker/0"
     assert scheduler.describe("default:job-x").msg == words
@@ -263,6 +254,6 @@ def test_namespace_of_launches_and_lists(server, make, options, namespace, path)
     made = make(**options)
     assert dict(made.run_opts())["namespace"].default == namespace
     for answers in (path, JOBS.replace("default", "other")):
-        server.answers["GET", answers] = 200, {"items": []}
+        server.lists(answers)
     assert made.list() == []
     assert made.list({"namespace": "other"}) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -16,11 +15,9 @@ from support.scripted_server import Stream, scripted_server
 from support.waiting import wait_until
 
 from torchx_tui.backends.kube.objects import events_path, pods_path
-from torchx_tui.backends.kubernetes.job_kind import JobKind
 from torchx_tui.backends.kubernetes.kinds.batch import BATCH
 from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
 from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
-from torchx_tui.backends.types import DescribeAppResponse
 
 FOLDER = Path(__file__).parent / "sequences"
 
@@ -36,13 +33,13 @@ class Step(NamedTuple):
     events: list[dict[str, Any]]
 
 
-def kind_of(name: str) -> JobKind:
+def kind_of(name):
     return VOLCANO if name.startswith("volcano") else BATCH
 
 
-def steps(name: str) -> Iterator[Step]:
+def steps(name):
     """Yield the events of a sequence until its job is deleted; each change has a version of its own."""
-    there: dict[str, dict[str, dict[str, Any]]] = {"Job": {}, "Pod": {}, "Event": {}, "PodGroup": {}}
+    there = {"Job": {}, "Pod": {}, "Event": {}, "PodGroup": {}}
     for version, line in enumerate((FOLDER / f"{name}.jsonl").read_text().splitlines(), 1):
         found = json.loads(line)
         made, objects = found["object"], there[found["object"]["kind"]]
@@ -56,7 +53,7 @@ def steps(name: str) -> Iterator[Step]:
             yield Step(at, found["type"], made, job, [*there["Pod"].values()], [*there["Event"].values()])
 
 
-def text(response: DescribeAppResponse) -> str:
+def text(response):
     return f"{response.state.name} {letters(response)} {response.msg}"
 
 
@@ -76,7 +73,7 @@ def test_watches_show_what_a_first_look_shows(name):
         kind, now = kind_of(name), {}
         namespace = next(steps(name)).job["metadata"]["namespace"]
         lists = {kind.path(namespace): "jobs", pods_path(namespace): "pods", events_path(namespace): "events"}
-        streams: dict[tuple[str, str], Stream] = {}
+        streams = {}
 
         def answer(asked):
             if "watch" in asked.params:
@@ -86,8 +83,7 @@ def test_watches_show_what_a_first_look_shows(name):
 
         for path in lists:
             server.answers["GET", path] = answer
-        group = {"name": kind.group, "versions": [{"groupVersion": f"{kind.group}/{kind.version}"}]}
-        server.answers["GET", "/apis"] = 200, {"groups": [group]}
+        server.serves(f"{kind.group}/{kind.version}")
         scheduler = KubernetesScheduler("test", server.client(), namespace=namespace)
         try:
             follow(scheduler, server, streams, kind, name, now)
@@ -97,12 +93,12 @@ def test_watches_show_what_a_first_look_shows(name):
                 stream.end()
 
 
-def follow(scheduler, server, streams, kind, name, now) -> None:
+def follow(scheduler, server, streams, kind, name, now):
     """Send each event to the watches; compare the page and the row with what a first look shows."""
     for number, step in enumerate(steps(name)):
         now |= {"jobs": [step.job], "pods": step.pods, "events": step.events}
         metadata, app_id = step.job["metadata"], kind.app_id(step.job)
-        server.answers["GET", kind.path(metadata["namespace"], metadata["name"])] = 200, step.job
+        server.gives(kind.path(metadata["namespace"], metadata["name"]), step.job)
         path = {"Job": kind.path(metadata["namespace"]), "Pod": pods_path(metadata["namespace"])}.get(
             step.object["kind"]
         )

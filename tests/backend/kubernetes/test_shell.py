@@ -1,7 +1,5 @@
 """Shells and commands in pods."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -19,7 +17,7 @@ import pytest
 from backend.kubernetes.kubeconfigs import write_kubeconfig
 from backend.kubernetes.tables import table
 from kubernetes.client import ApiClient, Configuration
-from support.scripted_server import scripted_server, status
+from support.scripted_server import status
 from support.volcano_jobs import make_job
 from support.waiting import PATIENCE
 
@@ -94,13 +92,11 @@ def pod(k, **phase):
 
 
 @pytest.fixture
-def server():
-    """Give a server with a job of three replicas: one that runs, one that waits, and one without a pod."""
-    with scripted_server() as made:
-        job = make_job("job-x", replicas=3)
-        made.answers["GET", "/apis/batch.volcano.sh/v1alpha1/namespaces/space/jobs/job-x"] = 200, job
-        made.answers["GET", PODS] = 200, {"items": [pod(0, phase="Running"), pod(1, phase="Pending")]}
-        yield made
+def server(server):
+    """Return a server with a job of three replicas: one that runs, one that waits, and one without a pod."""
+    server.gives("/apis/batch.volcano.sh/v1alpha1/namespaces/space/jobs/job-x", make_job("job-x", replicas=3))
+    server.lists(PODS, pod(0, phase="Running"), pod(1, phase="Pending"))
+    return server
 
 
 REPLICA = ("space:job-x", "worker", 0)
@@ -108,9 +104,7 @@ REPLICA = ("space:job-x", "worker", 0)
 
 def on(server):
     """Return a scheduler on a server."""
-    configuration = Configuration()
-    configuration.host = server.url
-    return KubernetesScheduler("mine", ApiClient(configuration))
+    return KubernetesScheduler("mine", server.client())
 
 
 class Connection:
@@ -225,7 +219,7 @@ def test_replica_that_does_not_run(server, act):
 
     assert_needed(1, "worker/1 of space:job-x is pending")
     assert_needed(2, "the pod of worker/2 of space:job-x does not exist")
-    server.answers["GET", PODS] = 200, {"items": [pod(2)]}
+    server.lists(PODS, pod(2))
     assert_needed(2, "worker/2 of space:job-x is unknown")
 
 

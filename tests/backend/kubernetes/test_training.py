@@ -1,11 +1,10 @@
 """Jobs of Kubeflow and Ray, made after the references of their APIs: none was recorded."""
 
-from __future__ import annotations
-
 import random
 
 import pytest
 from backend.kubernetes.samples import described, letters
+from backend.kubernetes.tables import table
 from support.odd_values import odd_document
 
 from torchx_tui.backends.kubernetes.describe import describe
@@ -54,25 +53,11 @@ def ray(name, group):
     return pod(name, "Running", {"ray.io/cluster": "j-x", "ray.io/group": group})
 
 
-@pytest.mark.parametrize(
-    ("kind", "status", "pods", "state", "replicas"),
-    [
-        (TRAIN, {}, [], "SUBMITTED", "PP"),
-        (TRAIN, condition("Complete"), [], "SUCCEEDED", "SS"),
-        (TRAIN, condition("Suspended"), [], "PENDING", "PP"),
-        (PYTORCH, condition("Created"), [], "PENDING", "PPP"),
-        (PYTORCH, condition("Running"), [kubeflow("a", "master", "0"), kubeflow("b", "worker", "1")], "RUNNING", "RPR"),
-        (PYTORCH, condition("Succeeded"), [], "SUCCEEDED", "SSS"),
-        (MPI, condition("Failed", message="no"), [kubeflow("a", "worker", "0", "Failed")], "FAILED", "UFU"),
-        (RAY, {"jobDeploymentStatus": "Initializing"}, [], "PENDING", "PPP"),
-        (RAY, {"jobStatus": "RUNNING", "rayClusterName": "j-x"}, [ray("1", "g"), ray("2", "g")], "RUNNING", "PRR"),
-        (RAY, {"jobStatus": "SUCCEEDED", "jobDeploymentStatus": "Complete"}, [], "SUCCEEDED", "SSS"),
-        (RAY, {"jobStatus": "STOPPED"}, [], "FAILED", "UUU"),
-    ],
-    ids=lambda value: getattr(value, "word", None),
-)
-def test_state_and_replicas(kind, status, pods, state, replicas):
-    response = described(kind, {"job": job(kind, status), "pods": pods, "events": []})
+@table("training.yaml", "states", "word status pods state replicas")
+def test_state_and_replicas(word, status, pods, state, replicas):
+    kind = next(one for one in TRAINING if one.word == word)
+    made = [(ray if kind is RAY else kubeflow)(*one) for one in pods]
+    response = described(kind, {"job": job(kind, status), "pods": made, "events": []})
     assert (response.state.name, letters(response)) == (state, replicas)
     row = row_of(kind, job(kind, status))
     assert (row.app_id, row.replicas_wanted) == (f"ns:{kind.prefix}:j", len(replicas))

@@ -1,17 +1,14 @@
 """What replicas use, by the metrics API."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
 from backend.kubernetes.samples import chosen, sample, serve
-from support.scripted_server import scripted_server, status
+from support.scripted_server import status
 
 from torchx_tui.backends.kube.objects import pods_path
 from torchx_tui.backends.kubernetes import usage
 from torchx_tui.backends.kubernetes.kinds.batch import BATCH
-from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
 from torchx_tui.backends.types import ReplicaUsage
 from torchx_tui.specs.errors import JobNotFoundError, SchedulerError
 
@@ -22,13 +19,12 @@ PLAIN_404 = 404, b"404 page not found\n"
 class Measured:
     """A server with a recorded Indexed Job of four pods and their metrics."""
 
-    def __init__(self, server):
-        self.server = server
+    def __init__(self, server, scheduler):
+        self.server, self.scheduler = server, scheduler
         self.found = sample("plain", "indexed-running")
         self.app_id = serve(server, BATCH, self.found)
         self.items = [measured(pod) for pod in self.found["pods"]]
         server.answers["GET", METRICS] = lambda asked: (200, {"items": chosen(self.items, asked)})
-        self.scheduler = KubernetesScheduler("test", server.client(), namespace="jobs")
 
     def usage(self):
         return self.scheduler.usage(self.app_id)
@@ -46,11 +42,8 @@ def measured(pod, cpu="1500m", memory="650528Ki"):
 
 
 @pytest.fixture
-def job():
-    with scripted_server() as server:
-        made = Measured(server)
-        yield made
-        made.scheduler.close()
+def job(server, scheduler):
+    return Measured(server, scheduler)
 
 
 @pytest.fixture
@@ -127,6 +120,6 @@ def test_ended_job_is_not_measured(job):
 
 def test_unknown_job_has_no_use(job):
     job.server.answers["GET", BATCH.path("jobs", "gone")] = status(404, "NotFound", "gone")
-    job.server.answers["GET", pods_path("jobs")] = 200, {"items": []}
+    job.server.lists(pods_path("jobs"))
     with pytest.raises(JobNotFoundError):
         job.scheduler.usage("jobs:job:gone")

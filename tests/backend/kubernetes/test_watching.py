@@ -1,7 +1,5 @@
 """The list of jobs on a real API server: what it costs, and what becomes of it when the server fails."""
 
-from __future__ import annotations
-
 import re
 import threading
 

@@ -1,19 +1,12 @@
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
 from backend.local.support import Local, document
-
-from torchx_tui.backends.local.record import Run
 
 
 @pytest.fixture
 def make_local(tmp_path):
-    made: list[Local] = []
+    made = []
 
-    def make(root: Path | None = None, **arguments: Any) -> Local:
+    def make(root=None, **arguments):
         made.append(Local(root or tmp_path / "state", **arguments))
         return made[-1]
 
@@ -32,10 +25,10 @@ def local(make_local):
 def make(local):
     """Return a function that writes the state file of the app job-1, and reads it."""
 
-    def made(*replicas: dict[str, Any], **fields: Any) -> Run:
+    def made(*replicas, **fields):
         local.put("job-1", document(*replicas, **fields))
         return local.run("job-1")
 
     yield made
     # Its processes may be this one.
-    (local.root / "session" / "job-1" / "state.json").unlink(missing_ok=True)
+    (local.root / "session/job-1/state.json").unlink(missing_ok=True)

@@ -1,7 +1,5 @@
 """Commands beside a replica of this machine: their environment, and refusals."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -19,14 +17,13 @@ from torchx_tui.specs.errors import SchedulerError
 def replica():
     """Return a replica that runs, as a state file has it."""
     process = subprocess.Popen(["sleep", "300"])
-    found = read_process(process.pid)
-    assert found is not None
+    found: Any = read_process(process.pid)
     yield {"role": "r", "id": 0, "pid": process.pid, "pid_started": found.start, "exit_code": None}
     process.kill()
     process.wait()
 
 
-def beside(replica: dict[str, Any], script: str, **of_run: Any) -> Any:
+def beside(replica, script, **of_run):
     run = Run("job-1", Path("/none"), {"replicas": [replica], "host": "node7"}, **of_run)
     return run_beside_replica(run, "r", 0, ["sh", "-c", script], 60.0)
 

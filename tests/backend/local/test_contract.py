@@ -1,13 +1,8 @@
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from backend.contract import SchedulerContract
-
-from torchx_tui.backends.api import DescribeAppResponse, Scheduler
 
 
 class TestLocal(SchedulerContract):
@@ -15,7 +10,7 @@ class TestLocal(SchedulerContract):
     def scheduler(self, make_local):
         return make_local().scheduler
 
-    def purge_log(self, scheduler: Scheduler[Any], described: DescribeAppResponse) -> None:
+    def purge_log(self, scheduler, described):
         for folder in Path(described.log_dir).glob("*/*/"):
             shutil.rmtree(folder)
 

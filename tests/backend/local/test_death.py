@@ -1,15 +1,12 @@
 """What becomes of an app when its launcher, its supervisor, its replicas or all of them are killed."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
-from typing import NoReturn
+from typing import Any
 
 import pytest
 from backend.local.support import alive, document, entry, launcher_arguments, started
@@ -28,9 +25,9 @@ needs_proc = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="lo
 @pytest.fixture
 def sleepers():
     """Return a function that starts a process beside the app."""
-    made: list[subprocess.Popen[bytes]] = []
+    made = []
 
-    def start(**env: str) -> subprocess.Popen[bytes]:
+    def start(**env):
         made.append(subprocess.Popen(["sleep", "300"], env={**os.environ, **env}))
         return made[-1]
 
@@ -56,9 +53,8 @@ def test_hangup_of_the_launcher(local):
 
 def test_supervisor_is_no_child_of_the_launcher(local):
     pid = local.state(local.start_running())["pid"]
-    found = read_process(pid)
-    assert found is not None
-    assert found.parent != os.getpid()
+    supervisor: Any = read_process(pid)
+    assert supervisor.parent != os.getpid()
     assert os.getsid(pid) != os.getsid(0)
 
 
@@ -99,28 +95,14 @@ def test_cancel_without_a_supervisor(local, make_local):
     make_local(local.root, grace_seconds=0.5).scheduler.cancel(app_id)
     run = local.end_as(app_id, AppState.CANCELLED)
     assert not job_processes(run.job_id, set())
-    success = json.loads((run.folder / "SUCCESS").read_text())
-    assert list(success) == ["app_id", "log_dir", "final_state", "last_updated", "roles"]
-    assert (success["app_id"], success["log_dir"], success["final_state"]) == (app_id, str(run.folder), "CANCELLED")
-    assert success["roles"] == {
-        "r": [
-            {
-                "replica_id": number,
-                "pid": run.replicas[number]["pid"],
-                "exitcode": None,
-                **{name: str(local.replica(app_id, number) / f"{name}.log") for name in ("stdout", "stderr")},
-                "error_file": str(local.replica(app_id, number) / "error.json"),
-            }
-            for number in range(2)
-        ]
-    }
+    assert json.loads((run.folder / "SUCCESS").read_text()) == local.success(run, ("r", 0, None), ("r", 1, None))
 
 
 def test_cancel_without_a_supervisor_on_a_full_disk(local, monkeypatch):
     app_id = local.start_running()
     local.kill_supervisor(app_id)
 
-    def refuse(folder: Path, _: str) -> NoReturn:
+    def refuse(folder, _):
         raise OSError(errno.ENOSPC, "No space left on device", str(folder / "cancel.json"))
 
     monkeypatch.setattr(launch, "write_cancel", refuse)
@@ -143,8 +125,7 @@ def test_killed_supervisor_of_a_waiting_app(make_local):
     second = local.start("sleep 300")
     local.pending(second)
     local.kill_supervisor(second)
-    run = local.end_as(second, AppState.FAILED)
-    assert run.reason == "its supervisor was killed before it started the replicas"
+    assert local.end_as(second, AppState.FAILED).reason == "its supervisor was killed before it started the replicas"
 
 
 # A worker as torchrun makes them: a session of its own, and deaf to SIGTERM; it makes another one of its kind.

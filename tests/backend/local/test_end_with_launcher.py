@@ -1,14 +1,12 @@
 """Apps that end with the process that launched them when it gets a signal."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
-import threading
 
 import pytest
 from backend.local.support import launcher_arguments
+from support.background import in_background
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.local.scheduler import LocalScheduler
@@ -56,7 +54,7 @@ def test_own_apps_end_one_by_one(local, monkeypatch, failure):
     local.scheduler.detach(free)
     cancel = local.scheduler.cancel
 
-    def refuse(app_id: str) -> None:
+    def refuse(app_id):
         if app_id == refused:
             raise failure
         cancel(app_id)
@@ -82,7 +80,5 @@ def test_close_restores_signals_and_ends_nothing(local):
 
 def test_only_the_main_thread_handles_signals(tmp_path):
     before = signal.getsignal(signal.SIGTERM)
-    maker = threading.Thread(target=lambda: LocalScheduler("s", root=tmp_path).close())
-    maker.start()
-    maker.join()
+    in_background(lambda: LocalScheduler("s", root=tmp_path).close()).result(PATIENCE)
     assert signal.getsignal(signal.SIGTERM) == before

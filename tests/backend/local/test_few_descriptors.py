@@ -1,12 +1,9 @@
 """Apps whose logs need more descriptors than the supervisor may have."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +15,7 @@ from torchx_tui.specs.status import AppState
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit is raised on Linux alone")
 
 
-def limited(soft: int, hard: int) -> Callable[[], None]:
+def limited(soft, hard):
     return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
@@ -50,7 +47,7 @@ def test_files_of_an_ended_replica_are_closed(local):
     app_id = local.start("echo started; [ ${replica_id} = 0 ] || sleep 300", replicas=2)
     descriptors = Path(f"/proc/{local.running(app_id)['pid']}/fd")
 
-    def open_files() -> list[int]:
+    def open_files():
         try:
             targets = [os.readlink(entry) for entry in descriptors.iterdir()]
         except FileNotFoundError:  # one was closed while we looked

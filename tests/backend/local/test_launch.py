@@ -1,18 +1,15 @@
 """What a launch makes, what its replicas get, and what happens if a disk or a program fails."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from backend.local.support import Local, app, role
+from backend.local.support import app, role
 from support.waiting import wait_until
 
 from torchx_tui.backends.local import record
@@ -24,7 +21,7 @@ from torchx_tui.specs.serialize import appdef_to_dict
 from torchx_tui.specs.status import AppState
 
 
-def environment(local: Local, app_id: str, names: Iterable[str]) -> dict[str, str]:
+def environment(local, app_id, names):
     """Return variables that an app has printed."""
     local.ended(app_id)
     lines = local.lines(app_id, streams="stdout")
@@ -41,7 +38,7 @@ def test_environment_of_a_replica(local, monkeypatch):
         "RANK0": "TORCHX_RANK0_HOST",
         "TORCHX_RANK0_HOST": "localhost",
         "TORCHELASTIC_ERROR_FILE": str(local.replica(app_id) / "error.json"),
-        "PET_LOG_DIR": str(local.run(app_id).folder / "torchelastic" / "r"),
+        "PET_LOG_DIR": str(local.run(app_id).folder / "torchelastic/r"),
         "PYTHONUNBUFFERED": "x",
         "HOME": os.environ["HOME"],
     }
@@ -93,7 +90,7 @@ def test_files_are_private(local, tmp_path, chosen):
     assert int(local.lines(run.app_id)[0], 8) == 0
     root = tmp_path / "logs" if chosen else local.root
     paths = {root, *root.rglob("*")}
-    assert run.folder / "r" / "0" / "combined.index" in paths
+    assert run.folder / "r/0/combined.index" in paths
     assert {path: oct(path.stat().st_mode) for path in paths if path.stat().st_mode & 0o077} == {}
 
 
@@ -101,22 +98,13 @@ def test_layout_and_success_file(local, tmp_path):
     two = AppDef("two", [role("exit 0", name="a", replicas=2), role("exit 4", name="b")])
     before = time.time()
     run = local.finish(two, {"log_dir": str(tmp_path / "logs")})
-    folder = tmp_path / "logs" / "session" / run.app_id
-    here = folder / "a" / "1"
+    assert run.folder == tmp_path / "logs/session" / run.app_id
+    here = run.folder / "a/1"
     assert {path.name for path in here.iterdir()} == {"stdout.log", "stderr.log", "combined.log", "combined.index"}
-    success = json.loads((folder / "SUCCESS").read_text())
+    success = json.loads((run.folder / "SUCCESS").read_text())
+    assert success == local.success(run, ("a", 0, 0), ("a", 1, 0), ("b", 0, 4))
     assert list(success) == ["app_id", "log_dir", "final_state", "last_updated", "roles"]
-    assert (success["app_id"], success["log_dir"], success["final_state"]) == (run.app_id, str(folder), "FAILED")
     assert before <= success["last_updated"] <= time.time()
-    assert [entry["exitcode"] for entry in success["roles"]["a"] + success["roles"]["b"]] == [0, 0, 4]
-    assert success["roles"]["a"][1] == {
-        "replica_id": 1,
-        "pid": run.replicas[1]["pid"],
-        "exitcode": 0,
-        "stdout": str(here / "stdout.log"),
-        "stderr": str(here / "stderr.log"),
-        "error_file": str(here / "error.json"),
-    }
 
 
 def test_app_def_is_kept(local):
@@ -190,9 +178,9 @@ def test_folder_as_image(make_local, tmp_path):
 @pytest.fixture
 def mount(tmp_path):
     """Return a function that mounts a tiny disk, where that is allowed."""
-    places: list[Path] = []
+    places = []
 
-    def mounted(options: str) -> Path:
+    def mounted(options):
         place = tmp_path / f"mount{len(places)}"
         place.mkdir()
         made = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", place], capture_output=True, text=True)
@@ -206,7 +194,7 @@ def mount(tmp_path):
         subprocess.run(["umount", "-l", str(place)], check=True)
 
 
-def fill(folder: Path) -> Path:
+def fill(folder):
     """Fill the disk of a folder with a file."""
     with (folder / "filler").open("wb", buffering=0) as filler, suppress(OSError):
         while True:
@@ -261,7 +249,7 @@ def test_gpus_are_assigned(local, tmp_path, monkeypatch):
     (tmp_path / "nvidia-smi").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
 
-    def devices(gpu: int, **cfg: bool) -> str:
+    def devices(gpu, **cfg):
         env = {"CUDA_VISIBLE_DEVICES": "mine"}
         made = app("echo =$CUDA_VISIBLE_DEVICES", resource=Resource(1, gpu, 1), env=env)
         return local.lines(local.finish(made, cfg).app_id)[0].strip()

@@ -1,13 +1,10 @@
 """Logs: lines in parts, both streams, floods, and the rest of a killed supervisor's."""
 
-from __future__ import annotations
-
 import errno
 import os
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 from backend.local.support import python_app
@@ -86,7 +83,7 @@ def test_bytes_that_are_no_text(local):
 def test_lines_after_the_supervisors_death(local):
     app_id = local.start_running("echo one; sleep 0.5; echo two; echo three >&2; sleep 0.3; echo four")
     wait_until(lambda: local.lines(app_id) == ["one\n"], "the first line")
-    lines: Any = local.scheduler.log_iter(app_id, "r", should_tail=True)
+    lines = local.scheduler.log_iter(app_id, "r", should_tail=True)
     assert next(lines) == "one\n"
     local.kill_supervisor(app_id)
     assert sorted(lines) == ["four\n", "three\n", "two\n"]
@@ -95,7 +92,7 @@ def test_lines_after_the_supervisors_death(local):
 
 def test_log_that_is_removed_while_it_is_read(local):
     app_id = local.start("echo x; sleep 3600")
-    lines: Any = local.scheduler.log_iter(app_id, "r", should_tail=True)
+    lines = local.scheduler.log_iter(app_id, "r", should_tail=True)
     assert next(lines) == "x\n"
     (local.replica(app_id) / "combined.log").unlink()
     with pytest.raises(SchedulerError, match="removed"):
@@ -104,7 +101,7 @@ def test_log_that_is_removed_while_it_is_read(local):
 
 def test_the_log_of_a_deleted_job_ends(local):
     app_id = local.start("echo x; sleep 3600")
-    lines: Any = local.scheduler.log_iter(app_id, "r", should_tail=True)
+    lines = local.scheduler.log_iter(app_id, "r", should_tail=True)
     assert next(lines) == "x\n"
     local.scheduler.delete(app_id)
     with suppress(SchedulerError):
@@ -142,7 +139,7 @@ def test_log_files_of_every_stream(local):
 class Streams:
     """Two files of output and the log that combines them, at a time that stands still."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder, monkeypatch):
         self.now = 1000.0
         monkeypatch.setattr(time, "time", lambda: self.now)
         self.paths = {name: folder / f"{name}.log" for name in ("stdout", "stderr", "combined")}
@@ -150,15 +147,15 @@ class Streams:
         self.write("stdout", b"")
         self.write("stderr", b"")
 
-    def open(self) -> CombinedLog:
+    def open(self):
         return CombinedLog({name: str(path) for name, path in self.paths.items()}, keep_open=True)
 
-    def write(self, stream: str, data: bytes) -> None:
+    def write(self, stream, data):
         with self.paths[stream].open("ab") as file:
             file.write(data)
 
     @property
-    def combined(self) -> bytes:
+    def combined(self):
         return self.paths["combined"].read_bytes()
 
 
@@ -218,7 +215,7 @@ def test_combined_log_has_earlier_output(streams):
 
 
 def test_log_says_that_the_disk_was_full(streams, monkeypatch):
-    def fail(*_: object) -> int:
+    def fail(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     log = streams.open()

@@ -1,11 +1,8 @@
 """State files that hold anything: each affects its own row at most."""
 
-from __future__ import annotations
-
 import json
 import random
 from dataclasses import asdict
-from typing import Any
 
 import pytest
 from backend.local.support import document, entry
@@ -19,7 +16,7 @@ from torchx_tui.specs.status import AppState
 CASES, BATCH = 2000, 500
 
 
-def state() -> dict[str, Any]:
+def state():
     role = {"name": "sh", "image": "", "entrypoint": "sh", "args": ["-c", "true"], "env": {"A": "1"}, "num_replicas": 2}
     more = {"cancel": {"by": "me", "at": 2.5}, "waits_for": [], "max_running": 0, "notes": ["a"], "log_dir": "/tmp/x"}
     app = {"format": 1, "name": "sh", "roles": [role], "metadata": {"a": [1, {"b": "c"}]}}

@@ -1,7 +1,5 @@
 """Files of another user in folders of apps, and processes of another user in a job."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os
@@ -23,7 +21,7 @@ SOMEBODY = 54321
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
 
 
-def put_foreign(path: Path, text: str) -> None:
+def put_foreign(path, text):
     """Put a file of another user at a path, as one who may write to its folder."""
     made = path.parent.parent / f"{path.name}.{SOMEBODY}"
     made.write_text(text)
@@ -59,7 +57,7 @@ def test_state_file_of_another_user_is_damaged(local):
 
 @needs_root
 def test_session_folder_of_another_user_is_refused(local, tmp_path):
-    session = tmp_path / "logs" / "session"
+    session = tmp_path / "logs/session"
     session.mkdir(parents=True)
     os.chown(session, SOMEBODY, SOMEBODY)
     with pytest.raises(SchedulerError, match=rf"belongs to user {SOMEBODY}.*{session}. Choose another log_dir"):
@@ -71,7 +69,7 @@ def test_session_folder_of_another_user_is_refused(local, tmp_path):
 @needs_root
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has capabilities")
 def test_process_of_another_user_that_stays_is_named(local):
-    def give_up_killing_others() -> None:
+    def give_up_killing_others():
         ctypes.CDLL(None).prctl(24, 5, 0, 0, 0)  # PR_CAPBSET_DROP, CAP_KILL
 
     become = f"import os; os.setuid({SOMEBODY}); os.execv('{shutil.which('sleep')}', ['sleep', '300'])"
@@ -88,7 +86,7 @@ def test_process_of_another_user_that_stays_is_named(local):
     assert "cannot end" not in local.describe(app_id).msg
 
 
-def _process_of(uid: int, job_id: str) -> int:
+def _process_of(uid, job_id):
     for folder in Path("/proc").iterdir():
         try:
             is_it = folder.name.isdigit() and folder.stat().st_uid == uid and (folder / "comm").read_text() == "sleep\n"

@@ -18,7 +18,7 @@ def test_prune_by_age(make_local):
     assert local.scheduler.exists("old")
     assert prune(local.runs, 3, 1e12, local.root) == ["old"]
     assert {row.app_id for row in local.scheduler.list()} == {"new", live}
-    assert not (local.root / "session" / "old").exists()
+    assert not (local.root / "session/old").exists()
     assert local.scheduler.prune() == []
 
 
@@ -36,7 +36,7 @@ def test_prune_keeps_a_chosen_log_dir(make_local, tmp_path):
     run = local.finish("echo mine", {"log_dir": str(tmp_path / "logs")})
     wait_until(lambda: local.scheduler.prune() == [run.app_id], "a moment after its end")
     assert not local.scheduler.exists(run.app_id)
-    assert (run.folder / "r" / "0" / "stdout.log").read_text() == "mine\n"
+    assert (run.folder / "r/0/stdout.log").read_text() == "mine\n"
 
 
 def test_prune_forgets_removed_folders(local):
@@ -47,11 +47,11 @@ def test_prune_forgets_removed_folders(local):
 
 def test_delete_does_not_follow_links(local, tmp_path):
     (tmp_path / "outside").mkdir()
-    (tmp_path / "outside" / "kept").touch()
+    (tmp_path / "outside/kept").touch()
     folder = local.put("job-1", document())
     (folder / "link").symlink_to(tmp_path / "outside")
     local.scheduler.delete("job-1")
-    assert (folder.exists(), (tmp_path / "outside" / "kept").exists()) == (False, True)
+    assert (folder.exists(), (tmp_path / "outside/kept").exists()) == (False, True)
 
 
 def test_delete_of_a_running_app_does_not_wait(local):

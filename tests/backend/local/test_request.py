@@ -1,17 +1,14 @@
 """What a launch would start: the environment of its replicas, the request as text, and advice."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-from backend.local.support import Local, app, role
+from backend.local.support import app, role
 
 from torchx_tui.backends.local import request
 from torchx_tui.backends.local.environment import (
@@ -54,7 +51,7 @@ def nvidia_smi(tmp_path, monkeypatch):
     folder = tmp_path / "bin"
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
 
-    def write(text: str) -> None:
+    def write(text):
         folder.mkdir(exist_ok=True)
         (folder / "nvidia-smi").write_text(f"#!/bin/sh\n{text}\n")
         (folder / "nvidia-smi").chmod(0o755)
@@ -74,7 +71,7 @@ def test_gpus_are_counted_until_some_are_found(nvidia_smi, monkeypatch):
     assert count_gpus() == 0
 
 
-def with_gpus(name: str, replicas: int, gpu: int) -> Role:
+def with_gpus(name, replicas, gpu):
     return role("exit 0", name=name, replicas=replicas, resource=Resource(1, gpu, 1))
 
 
@@ -86,18 +83,18 @@ def test_gpus_are_assigned_in_order_or_not_at_all():
 
 def test_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(request, "logout_findings", list)
-    (machine,) = request.machine_findings(tmp_path / "a" / "b")
+    (machine,) = request.machine_findings(tmp_path / "a/b")
     assert machine.level == "ok"
     assert machine.what.startswith(f"this machine: {os.cpu_count()} cpu, ")
-    asked: list[object] = []
+    asked = []
     monkeypatch.setattr(os, "access", lambda path, mode: asked.append((path, mode)))
-    _, fault = request.machine_findings(tmp_path / "a" / "b")
+    _, fault = request.machine_findings(tmp_path / "a/b")
     assert (fault.level, fault.what) == ("error", f"{tmp_path} cannot be written")
     assert fault.hint == "set XDG_STATE_HOME to a folder that can"
     assert asked == [(tmp_path, os.W_OK)]
 
 
-def advice(local: Local, made: AppDef) -> list[str]:
+def advice(local, made):
     return [f"{one.level} {one.what}" for one in local.scheduler.preflight(made, {})]
 
 
@@ -151,7 +148,7 @@ def test_missing_script_or_python(local, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").touch()
 
-    def found(entrypoint: str, *args: str) -> list[str]:
+    def found(entrypoint, *args):
         return advice(local, AppDef("job", [Role("r", "", entrypoint=entrypoint, args=list(args))]))
 
     assert found(sys.executable, "train.py") == []
@@ -198,7 +195,7 @@ def test_request_as_text(make_local, monkeypatch, insight):
 
 
 def test_invalid_apps_are_refused(local):
-    wrong: list[tuple[str, Any]] = [
+    wrong = [
         ("no roles", AppDef("job")),
         ("two roles r", AppDef("job", [role("x"), role("x", name="s"), role("x")])),
         ("entrypoint", AppDef("job", [Role("r", "")])),
@@ -257,7 +254,7 @@ def test_refused_name_is_shown(name, shown):
 
 
 def test_request_without_insight():
-    param: Any = ReplicaParam(["sh"], {"A": "1"}, cwd="/")
+    param = ReplicaParam(["sh"], {"A": "1"}, cwd="/")
     made = request.PopenRequest("job-1", "/logs/s/job-1", {"r": [param]})
     assert made.insight_folders() == []
     assert made.started_environment("r", param, {"PYTHONUNBUFFERED": "x", "PATH": "/bin"}) == {"A": "1"}

@@ -1,14 +1,11 @@
 """The supervisor by its parts: answers, watched files, sleep, helpers, and failures."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -20,7 +17,7 @@ from torchx_tui.specs.errors import SchedulerError
 from torchx_tui.specs.status import AppState
 
 
-def ask(request: dict[str, Any] | None) -> subprocess.CompletedProcess[bytes]:
+def ask(request):
     """Start a supervisor with a request; return its answer."""
     data = b"" if request is None else json.dumps(request).encode()
     return subprocess.run(
@@ -30,8 +27,8 @@ def ask(request: dict[str, Any] | None) -> subprocess.CompletedProcess[bytes]:
 
 @pytest.mark.parametrize("adopt", [True, False])
 def test_write_error_is_its_answer(tmp_path, adopt):
-    folder, turn = tmp_path / "none", tmp_path / "turns" / "1-job"
-    state: dict[str, Any] = {"timeline": []}
+    folder, turn = tmp_path / "none", tmp_path / "turns/1-job"
+    state = {"timeline": []}
     asked = ask({"adopt": adopt, "folder": str(folder), "turn": str(turn), "state": state})
     # Where it is to wait for its turn, that is written first.
     file = folder / "state.json" if adopt else turn
@@ -69,7 +66,7 @@ def test_invalid_note_is_empty(tmp_path, text, note):
 
 
 def test_helpers_run_at_the_start_and_at_the_end(make_local, tmp_path):
-    def helpers(handle: str) -> dict[str, dict[str, Any]]:
+    def helpers(handle):
         script = 'cat > "$1".part && mv "$1".part "$1"'
         return {
             moment: {"argv": ["sh", "-c", script, "sh", str(tmp_path / moment)], "stdin": f"{moment} of {handle} é"}
@@ -92,8 +89,7 @@ def test_helpers_run_at_the_start_and_at_the_end(make_local, tmp_path):
 )
 def test_helper_that_cannot_start_is_left_out(make_local, tmp_path, program, stdin):
     helper = {"argv": [program, str(tmp_path / "there")], "stdin": stdin}
-    local = make_local(helpers=lambda _: {"start": helper})
-    assert local.finish("exit 0").state is AppState.SUCCEEDED
+    assert make_local(helpers=lambda _: {"start": helper}).finish("exit 0").state is AppState.SUCCEEDED
     assert not (tmp_path / "there").exists()
 
 
@@ -101,7 +97,7 @@ def test_helper_that_cannot_start_is_left_out(make_local, tmp_path, program, std
 def launch_with(local, monkeypatch, tmp_path):
     """Return a function that launches with a shell script as Python; it returns the error and the app's folder."""
 
-    def start(script: str, command: str = "exit 0") -> tuple[str, Path]:
+    def start(script, command="exit 0"):
         python = tmp_path / "python"
         python.write_text(f"#!/bin/sh\n{script}\n")
         python.chmod(0o755)
@@ -165,7 +161,7 @@ def test_idle_supervisor_uses_little_cpu(local):
     process = psutil.Process(local.state(app_id)["pid"])
     state = local.run(app_id).folder / "state.json"
 
-    def used() -> float:
+    def used():
         times = process.cpu_times()
         return times.user + times.system
 

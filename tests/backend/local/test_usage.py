@@ -1,23 +1,19 @@
 """What replicas use: real process trees, and GPUs by recorded answers of nvidia-smi."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re
 import signal
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
-from backend.local.support import Local, python_app, started
+from backend.local.support import python_app, started
 from support.waiting import wait_until
 
 from torchx_tui.backends.local.record import Run
 from torchx_tui.backends.local.usage import UsageSampler, describe_use
-from torchx_tui.backends.types import ReplicaUsage
 
 MEGABYTE = 1 << 20
 # The cores that a busy process has at least on a loaded machine; an idle one has none.
@@ -29,12 +25,12 @@ subprocess.run([sys.executable, "-c", "b = bytearray(200 << 20)\\nwhile True: pa
 """
 
 
-def wait_for_usage(local: Local, app_id: str, test: Callable[[list[ReplicaUsage]], bool]) -> list[ReplicaUsage]:
+def wait_for_usage(local, app_id, test):
     return wait_until(lambda: (usages := local.scheduler.usage(app_id)) and test(usages) and usages, "its usage")
 
 
 def test_children_of_a_replica_count(local):
-    def is_busy(usages: list[ReplicaUsage]) -> bool:
+    def is_busy(usages):
         held = [one for one in usages if (one.cpu or 0) > BUSY_CORES and (one.memory or 0) > 200 * MEGABYTE]
         return len(held) == 2
 
@@ -59,7 +55,7 @@ def test_quiet_replica_uses_next_to_nothing(local):
     assert (usage.gpus, usage.gpu, usage.gpu_memory) == (0, None, None)
 
 
-def run_of(pid: int) -> Run:
+def run_of(pid):
     """Return an app of which this is the only process; a second replica has ended."""
     entry = {"role": "r", "id": 3, "pid": pid, "pid_started": started(pid), "exit_code": None}
     return Run("job-1", Path("/none"), {"replicas": [entry, {**entry, "exit_code": 0}]})
@@ -71,7 +67,7 @@ def test_memory_is_that_of_all_processes():
         pids = [process.pid, int(process.stdout.readline())]
         run, sampler = run_of(process.pid), UsageSampler()
 
-        def is_exact() -> bool:
+        def is_exact():
             (usage,) = sampler.sample(run)
             assert (usage.role, usage.replica) == ("r", 3)
             return usage.memory == sum(psutil.Process(pid).memory_info().rss for pid in pids)
@@ -92,7 +88,7 @@ APPS = f"PID, {FIRST}, 70000\nPID, {SECOND}, 512\n1, {THIRD}, 9999"
 UNKNOWN = (0, None, None, None)
 
 
-def put_nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpus: str, apps: str, code: int = 0) -> None:
+def put_nvidia_smi(tmp_path, monkeypatch, gpus, apps, code=0):
     """Put a program on the PATH that answers as nvidia-smi; PID in its processes is this one's."""
     for name, text in (("gpus", gpus), ("apps", apps.replace("PID", str(os.getpid())))):
         (tmp_path / name).write_text(f"{text}\n", encoding="latin-1")
@@ -133,6 +129,5 @@ def test_this_machine_with_its_gpus(local, tmp_path, monkeypatch):
 
 def test_jobs_of_this_machine_are_counted_with_their_use(monkeypatch, tmp_path):
     put_nvidia_smi(tmp_path, monkeypatch, GPUS, f"PID, {FIRST}, 70000\nPID, {SECOND}, 512")
-    used = describe_use([run_of(os.getpid())])
-    assert re.fullmatch(r"1 job of yours: \d+\.\d GB and 2 GPUs", used)
+    assert re.fullmatch(r"1 job of yours: \d+\.\d GB and 2 GPUs", describe_use([run_of(os.getpid())]))
     assert describe_use([]) == ""

@@ -1,12 +1,9 @@
 """Every optional method of the contract crosses to a plugin's process and back."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.torchx_plugins import as_if_installed
@@ -159,7 +156,7 @@ def able(fresh_registry, folder, monkeypatch):
     with as_if_installed(folder, monkeypatch) as plugins:
         plugins.module("acme_able", ABLE)
         plugins.distribution("acme-able", GUEST_GROUP, able="acme_able:create")
-        made: Any = registry.create_scheduler("able", "torchx")
+        made = registry.create_scheduler("able", "torchx")
         yield made
         made.close()
 
@@ -207,7 +204,7 @@ def test_jobs_of_all_users_stay_chosen_after_a_restart(able):
     name, _, pid = row.app_id.rpartition("-")
     os.kill(int(pid), signal.SIGKILL)
 
-    def restarted() -> str:
+    def restarted():
         try:
             return next(again.app_id for again in able.list() if again.app_id != row.app_id)
         except Exception:

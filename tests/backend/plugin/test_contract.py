@@ -1,11 +1,8 @@
 """What every scheduler has to do, done by schedulers that are written against TorchX's classes."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from backend.contract import SchedulerContract
@@ -13,7 +10,6 @@ from support.torchx_plugins import as_if_installed
 
 from torchx_tui.backends import registry
 from torchx_tui.backends.abilities import PrunesJobs
-from torchx_tui.backends.api import DescribeAppResponse, Scheduler
 from torchx_tui.backends.plugin.found import GUEST_GROUP
 from torchx_tui.backends.plugin.remote import RemoteScheduler
 from torchx_tui.backends.types import Stream
@@ -21,7 +17,7 @@ from torchx_tui.specs.roles import AppDef, Role
 from torchx_tui.specs.status import is_terminal
 
 
-def end_all(scheduler: Scheduler[Any]) -> None:
+def end_all(scheduler):
     for row in scheduler.list():
         if not is_terminal(row.state):
             scheduler.cancel(row.app_id)
@@ -45,7 +41,7 @@ class TestProcessJobs(SchedulerContract):
     def cfg(self):
         return {"folder": "unused"}
 
-    def purge_log(self, scheduler: Scheduler[Any], described: DescribeAppResponse) -> None:
+    def purge_log(self, scheduler, described):
         for name in ("stdout", "stderr"):
             for path in (self.folder / described.app_id).glob(f"*/*/{name}"):
                 path.unlink()
@@ -73,7 +69,7 @@ class TestOwnContract(SchedulerContract):
             yield made
             end_all(made)
 
-    def purge_log(self, scheduler: Scheduler[Any], described: DescribeAppResponse) -> None:
+    def purge_log(self, scheduler, described):
         for folder in Path(described.log_dir).glob("*/*/"):
             shutil.rmtree(folder)
 

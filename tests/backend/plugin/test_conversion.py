@@ -1,18 +1,19 @@
 """AppDefs both ways, run options, and lines."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.tables import tables
 
 from torchx_tui.backends.plugin.logs import whole_lines
 from torchx_tui.specs.mounts import BindMount, DeviceMount, VolumeMount
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef, RetryPolicy, Role
 from torchx_tui.specs.workspace import Workspace
+
+table = tables(__file__)
 
 
 @pytest.fixture(autouse=True)
@@ -57,12 +58,13 @@ roles = st.builds(
 
 @given(st.builds(AppDef, name=texts, roles=st.lists(roles, max_size=3), metadata=pairs))
 def test_there_and_back_nothing_is_lost(app):
-    from torchx_tui.backends.plugin.convert import ToTorchX, role_from_torchx
+    from torchx_tui.backends.plugin.convert import ToTorchX
+    from torchx_tui.specs.from_torchx import from_torchx
 
     turned = ToTorchX()
     theirs = turned.app(app)
     assert type(theirs).__module__.startswith("torchx.")
-    assert AppDef(theirs.name, [role_from_torchx(role) for role in theirs.roles], theirs.metadata) == app
+    assert AppDef(theirs.name, [from_torchx(role) for role in theirs.roles], theirs.metadata) == app
     assert turned.left_out == []
 
 
@@ -75,17 +77,18 @@ def test_what_this_torchx_has_no_place_for_is_said():
 
 
 def test_overrides_are_made_once_and_only_when_asked_for():
-    from torchx_tui.backends.plugin.convert import ToTorchX, role_from_torchx
+    from torchx_tui.backends.plugin.convert import ToTorchX
+    from torchx_tui.specs.from_torchx import from_torchx
 
-    made: list[str] = []
+    made = []
 
-    async def image() -> str:
+    async def image():
         made.append("image")
         return "built"
 
     role = Role("worker", "plain", overrides={"image": image(), "resource": lambda: Resource(1, 2, 3)})
     theirs = ToTorchX().role(role)
-    back = role_from_torchx(theirs)
+    back = from_torchx(theirs)
     assert made == []
     assert (theirs.image, theirs.image, back.image, role.image) == ("built",) * 4
     assert made == ["image"]
@@ -130,18 +133,6 @@ def test_states_that_nobody_knows():
     assert state_from_torchx("HELD") is AppState.UNKNOWN
 
 
-@pytest.mark.parametrize(
-    ("pieces", "lines"),
-    [
-        (["one\n", "two\n"], ["one\n", "two\n"]),
-        (["one\ntwo\nth", "ree\n"], ["one\n", "two\n", "three\n"]),
-        (["one\n", "no end"], ["one\n", "no end"]),
-        (["10%\r", "20%\r", "\n"], ["10%\r20%\r\n"]),
-        # A plugin that leaves the ends out.
-        (["a", "b", "c", "d"], ["a\n", "b\n", "c\n", "d\n"]),
-        (["a", "b"], ["ab"]),
-        ([], []),
-    ],
-)
+@table("whole lines", "pieces lines")
 def test_whole_lines(pieces, lines):
     assert list(whole_lines(pieces)) == lines

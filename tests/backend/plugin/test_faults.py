@@ -1,20 +1,18 @@
 """A plugin that raises, hangs or prints costs only itself, and says why."""
 
-from __future__ import annotations
-
 import itertools
 import signal
 import sys
-import threading
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
 
 import pytest
+from support.background import in_background
 from support.waiting import NEVER, PATIENCE, wait_until
 
 from torchx_tui.backends import registry
 from torchx_tui.backends.plugin import remote
-from torchx_tui.backends.plugin.wire import METHODS, Method
+from torchx_tui.backends.plugin.wire import TIMEOUTS_S
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs.errors import AppDefError, BackendUnavailableError, InvalidRunConfigException, SchedulerError
 from torchx_tui.specs.resources import Resource
@@ -58,7 +56,7 @@ BASE = """
 def install(plugins, monkeypatch):
     """Return what installs a scheduler ``odd``, whose class `Odd` has this body."""
 
-    def add(body: str, head: str = "") -> None:
+    def add(body, head=""):
         plugins.module("acme_base", BASE)
         module = f"acme_odd{next(_numbers)}"
         lines = "\n".join(f"    {line}" for line in body.splitlines())
@@ -71,6 +69,18 @@ def install(plugins, monkeypatch):
 
     monkeypatch.setattr(remote, "LOAD_SECONDS", 60.0)
     return add
+
+
+@pytest.fixture
+def odd(install):
+    """Return what installs a scheduler ``odd`` and returns it; it is closed afterwards."""
+    with ExitStack() as stack:
+
+        def make(*given):
+            install(*given)
+            return stack.enter_context(closing(registry.create_scheduler("odd", "torchx")))
+
+        yield make
 
 
 def test_a_plugin_that_raises_at_import_says_where(install):
@@ -95,17 +105,10 @@ def test_a_plugin_that_hangs_at_import_holds_up_no_other(install, monkeypatch, g
     monkeypatch.setattr(remote, "_RETRY_SECONDS", NEVER)
     runner = Runner("torchx")
 
-    def check_it() -> None:
-        with pytest.raises(
-            BackendUnavailableError, match=r"odd was not loaded within 2 s: importing acme_odd\d+:create"
-        ):
-            runner.check("odd")
-
-    hung = threading.Thread(target=check_it, daemon=True)
-    hung.start()
+    hung = in_background(lambda: runner.check("odd"))
     assert runner.check("local_cwd")
-    hung.join(PATIENCE)
-    assert not hung.is_alive()
+    with pytest.raises(BackendUnavailableError, match=r"odd was not loaded within 2 s: importing acme_odd\d+:create"):
+        hung.result(PATIENCE)
     # Its guest is gone, and it is not tried again at once.
     wait_until(lambda: not guests(), "the guest's end")
     with pytest.raises(BackendUnavailableError, match="odd was not loaded within"):
@@ -114,7 +117,7 @@ def test_a_plugin_that_hangs_at_import_holds_up_no_other(install, monkeypatch, g
     runner.close()
 
 
-def _guests() -> set[int]:
+def _guests():
     """Return the processes that run a guest for this one."""
     children = [pid for task in Path("/proc/self/task").iterdir() for pid in _read(task / "children").split()]
     return {int(pid) for pid in children if b"guest/program.py" in _read(Path("/proc", pid.decode(), "cmdline"))}
@@ -127,7 +130,7 @@ def guests():
     return lambda: _guests() - others
 
 
-def _read(path: Path) -> bytes:
+def _read(path):
     # Threads and processes end meanwhile.
     try:
         return path.read_bytes()
@@ -135,13 +138,11 @@ def _read(path: Path) -> bytes:
         return b""
 
 
-def test_a_plugin_may_handle_signals(install):
-    install("", "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)")
+def test_a_plugin_may_handle_signals(odd):
     before = signal.getsignal(signal.SIGTERM)
-    scheduler = registry.create_scheduler("odd", "torchx")
+    scheduler = odd("", "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)")
     assert scheduler.list()
     assert signal.getsignal(signal.SIGTERM) == before
-    scheduler.close()
 
 
 def test_what_makes_no_scheduler_is_refused(plugins):
@@ -151,29 +152,27 @@ def test_what_makes_no_scheduler_is_refused(plugins):
         registry.create_scheduler("odd", "torchx")
 
 
-def test_hanging_list_restarts_the_guest(install, monkeypatch, tmp_path, guests):
+def test_hanging_list_restarts_the_guest(odd, monkeypatch, tmp_path, guests):
     free = tmp_path / "free"
-    install(
+    scheduler = odd(
         f"def list(self, cfg=None):\n    import os\n    return [] if os.path.exists({str(free)!r}) else never.wait()"
     )
-    scheduler: Any = registry.create_scheduler("odd", "torchx")
-    monkeypatch.setitem(METHODS, "list", Method("list jobs", 0.2))
+    monkeypatch.setitem(TIMEOUTS_S, "list", 0.2)
     for _ in range(3):
         with pytest.raises(SchedulerError, match=r"odd could not list jobs: no answer within 0.2 s"):
             scheduler.list()
     # What else it is asked meanwhile is answered.
     free.touch()
-    monkeypatch.setitem(METHODS, "list", Method("list jobs", NEVER))
+    monkeypatch.setitem(TIMEOUTS_S, "list", NEVER)
     before = guests()
     assert scheduler.list() == []
     wait_until(lambda: not before & guests(), "the end of the guest that hung")
     assert scheduler.describe("app-1") is not None
-    scheduler.close()
 
 
-def test_a_hanging_list_does_not_end_a_launch(install, monkeypatch, tmp_path, guests):
+def test_a_hanging_list_does_not_end_a_launch(odd, monkeypatch, tmp_path, guests):
     began, go = tmp_path / "began", tmp_path / "go"
-    install(
+    scheduler = odd(
         "def list(self, cfg=None):\n    never.wait()\n"
         "def schedule(self, info):\n"
         "    import os\n"
@@ -181,27 +180,22 @@ def test_a_hanging_list_does_not_end_a_launch(install, monkeypatch, tmp_path, gu
         f"    while not os.path.exists({str(go)!r}): time.sleep(0.01)\n"
         "    return 'launched'"
     )
-    scheduler: Any = registry.create_scheduler("odd", "torchx")
-    launched: list[str] = []
-    thread = threading.Thread(target=lambda: launched.append(scheduler.submit(APP, {})))
-    thread.start()
+    launching = in_background(lambda: scheduler.submit(APP, {}))
     wait_until(began.exists, "the launch")
-    monkeypatch.setitem(METHODS, "list", Method("list jobs", 0.2))
+    monkeypatch.setitem(TIMEOUTS_S, "list", 0.2)
     with pytest.raises(SchedulerError, match="no answer within"):
         scheduler.list()
     before = guests()
     # A new process answers.
     assert scheduler.describe("app-1") is not None
     go.touch()
-    thread.join(PATIENCE)
-    assert launched == ["launched"]
+    assert launching.result(PATIENCE) == "launched"
     wait_until(lambda: not before & guests(), "the end of the process that hung")
-    scheduler.close()
 
 
-def test_a_guest_that_dies_is_started_again(install, tmp_path):
+def test_a_guest_that_dies_is_started_again(odd, tmp_path):
     died = tmp_path / "died"
-    install(
+    scheduler = odd(
         "def list(self, cfg=None):\n"
         "    import os, signal\n"
         f"    if not os.path.exists({str(died)!r}):\n"
@@ -210,19 +204,16 @@ def test_a_guest_that_dies_is_started_again(install, tmp_path):
         "        never.wait()\n"  # another thread may be the one that the signal comes to
         "    return []"
     )
-    scheduler = registry.create_scheduler("odd", "torchx")
     info = scheduler.submit_dryrun(APP, {})
     with pytest.raises(SchedulerError, match="odd could not list jobs: its process was ended by SIGSEGV"):
         scheduler.list()
     assert scheduler.list() == []
     # What was shown is launched all the same.
     assert scheduler.schedule(info) == "app-1"
-    scheduler.close()
 
 
-def test_nothing_of_it_runs_in_this_process(install, guests):
-    install("")
-    scheduler = registry.create_scheduler("odd", "torchx")
+def test_nothing_of_it_runs_in_this_process(odd, guests):
+    scheduler = odd("")
     assert scheduler.list()
     assert not [name for name in sys.modules if name.startswith("acme")]
     assert guests()
@@ -230,9 +221,8 @@ def test_nothing_of_it_runs_in_this_process(install, guests):
     wait_until(lambda: not guests(), "the guest's end")
 
 
-def test_what_it_raises_is_an_error_of_ours_with_its_name(install):
-    install("def schedule(self, info):\n    raise SystemExit('out of order')")
-    scheduler = registry.create_scheduler("odd", "torchx")
+def test_what_it_raises_is_an_error_of_ours_with_its_name(odd):
+    scheduler = odd("def schedule(self, info):\n    raise SystemExit('out of order')")
     with pytest.raises(SchedulerError, match="odd could not cancel a job: KeyError: 'no such machine'"):
         scheduler.cancel("app-1")
     with pytest.raises(SchedulerError, match="odd could not launch: SystemExit: out of order"):
@@ -241,8 +231,8 @@ def test_what_it_raises_is_an_error_of_ours_with_its_name(install):
         scheduler.submit(APP, {"colour": "red"})
 
 
-def test_nothing_reaches_the_terminal(install, capfd):
-    install(
+def test_nothing_reaches_the_terminal(odd, capfd):
+    scheduler = odd(
         "def list(self, cfg=None):\n"
         "    import logging, subprocess, warnings\n"
         "    print('PRINTED'); print('PRINTED', file=sys.stderr); warnings.warn('PRINTED')\n"
@@ -250,7 +240,6 @@ def test_nothing_reaches_the_terminal(install, capfd):
         "    subprocess.run(['sh', '-c', 'echo PRINTED; echo PRINTED >&2'])\n"
         "    subprocess.run(['sh', '-c', 'echo the partition is down >&2; exit 3'], check=True)"
     )
-    scheduler = registry.create_scheduler("odd", "torchx")
     # What the program said last is the reason.
     with pytest.raises(SchedulerError, match=r"odd could not list jobs: sh ended with 3: the partition is down"):
         scheduler.list()
@@ -260,9 +249,9 @@ def test_nothing_reaches_the_terminal(install, capfd):
     assert "ours" in seen.out
 
 
-def test_close_ends_a_read_that_is_blocked_in_the_plugin(install, tmp_path):
+def test_close_ends_a_read_that_is_blocked_in_the_plugin(odd, tmp_path):
     closed, go_on = tmp_path / "closed", tmp_path / "go_on"
-    install(
+    scheduler = odd(
         "def log_iter(self, *args, **kwargs):\n"
         "    import os\n"
         "    try:\n"
@@ -271,26 +260,22 @@ def test_close_ends_a_read_that_is_blocked_in_the_plugin(install, tmp_path):
         "        yield 'late\\n'\n"
         f"    finally:\n        open({str(closed)!r}, 'w').close()"
     )
-    scheduler: Any = registry.create_scheduler("odd", "torchx")
     lines = scheduler.log_iter("app-1", "worker", should_tail=True)
-    got: list[str] = []
-    reader = threading.Thread(target=lambda: got.extend(lines), daemon=True)
-    reader.start()
+    got = []
+    reading = in_background(lambda: got.extend(lines))
     wait_until(lambda: got, "the first line")
     lines.close()
-    reader.join(PATIENCE)
-    assert not reader.is_alive()
+    reading.result(PATIENCE)
     assert got == ["once\n"]
     assert not closed.exists()
     # The plugin's own iterator is closed as soon as it comes back.
     go_on.touch()
     wait_until(closed.exists, "the end of the plugin's iterator")
-    scheduler.close()
 
 
-def test_a_log_that_nobody_takes_is_not_read_on(install, tmp_path):
+def test_a_log_that_nobody_takes_is_not_read_on(odd, tmp_path):
     given = tmp_path / "given"
-    install(
+    scheduler = odd(
         "def log_iter(self, *args, **kwargs):\n"
         "    number = 0\n"
         "    while True:\n"
@@ -298,11 +283,10 @@ def test_a_log_that_nobody_takes_is_not_read_on(install, tmp_path):
         f"        if number % 500 == 0: open({str(given)!r}, 'w').write(str(number))\n"
         "        yield 'line\\n'"
     )
-    scheduler: Any = registry.create_scheduler("odd", "torchx")
     lines = scheduler.log_iter("app-1", "worker", should_tail=True)
     assert next(lines) == "line\n"
 
-    def read_on() -> int:
+    def read_on():
         return int(given.read_text() or 0) if given.exists() else 0
 
     seen = [0, 0]
@@ -313,12 +297,10 @@ def test_a_log_that_nobody_takes_is_not_read_on(install, tmp_path):
         next(lines)
     wait_until(lambda: read_on() >= 20_000, "more of the log")
     lines.close()
-    scheduler.close()
 
 
-def test_an_error_in_the_midst_of_a_log_follows_the_lines(install):
-    install("def log_iter(self, *args, **kwargs):\n    yield 'one\\n'\n    raise OSError('connection lost')")
-    scheduler = registry.create_scheduler("odd", "torchx")
+def test_an_error_in_the_midst_of_a_log_follows_the_lines(odd):
+    scheduler = odd("def log_iter(self, *args, **kwargs):\n    yield 'one\\n'\n    raise OSError('connection lost')")
     lines = iter(scheduler.log_iter("app-1", "worker"))
     assert next(lines) == "one\n"
     with pytest.raises(SchedulerError, match="odd could not read a log: OSError: connection lost"):
@@ -326,27 +308,24 @@ def test_an_error_in_the_midst_of_a_log_follows_the_lines(install):
     assert list(lines) == []
 
 
-def test_no_logs_at_all(install):
-    install("")
-    scheduler = registry.create_scheduler("odd", "torchx")
+def test_no_logs_at_all(odd):
+    scheduler = odd("")
     assert not scheduler.capabilities.log_streams
     with pytest.raises(NotImplementedError, match="odd has no logs"):
         scheduler.log_iter("app-1", "worker")
 
 
-def test_workspace_is_built_by_the_plugin(install, tmp_path):
-    install(
+def test_workspace_is_built_by_the_plugin(odd, tmp_path):
+    scheduler = odd(
         "def build_workspace_and_update_role(self, role, workspace, cfg):\n"
         "    role.image = f'{role.image} with {workspace}'\n"
         "    role.env['BUILT'] = '1'",
         "from torchx.workspace import WorkspaceMixin\nclass Base(WorkspaceMixin, Base): pass",
     )
-    scheduler: Any = registry.create_scheduler("odd", "torchx")
     assert scheduler.takes_workspace
     role = Role("worker", "image", workspace=Workspace.from_str(str(tmp_path)))
     scheduler.build_workspaces([role], {})
     assert (role.image, role.env) == (f"image with {tmp_path}", {"BUILT": "1"})
-    scheduler.close()
 
 
 def test_an_app_that_the_plugin_refuses(install):

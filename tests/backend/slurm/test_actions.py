@@ -1,48 +1,29 @@
 """What can be done with a job, by its state; and what Slurm says where it is not allowed."""
 
 import pytest
+from support.tables import tables
 
-from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.specs.errors import NotAllowedError, ReadOnlyError, SchedulerError
 
-WAITS = {"State": "PENDING", "StartTime": "N/A", "Reason": "Priority"}
+table = tables(__file__)
 
 
-@pytest.mark.parametrize(
-    ("fields", "names"),
-    [
-        (WAITS, ["hold", "limit"]),
-        ({**WAITS, "Reason": "JobHeldUser"}, ["release", "limit"]),
-        ({}, ["requeue", "limit", "signal"]),
-        ({"ArrayJobID": "7", "ArrayTaskID": "3"}, ["requeue", "limit", "signal", "end tasks", "at once"]),
-        ({**WAITS, "ArrayTaskID": "0-9%2"}, ["hold", "limit", "end tasks", "at once"]),
-        ({"State": "COMPLETED"}, []),
-    ],
-)
+@table("offered", "fields names")
 def test_what_is_offered(slurm, commands, fields, names):
     commands.queue(fields)
     assert [action.name for action in slurm.actions("7")] == names
 
 
-@pytest.mark.parametrize(
-    ("action", "value", "program", "words"),
-    [
-        ("requeue", "", "scontrol", ["requeue", "7"]),
-        ("limit", "+30", "scontrol", ["update", "JobId=7", "TimeLimit=+30"]),
-        ("signal", "usr1", "scancel", ["--full", "--signal=USR1", "7"]),
-    ],
-)
+@table("action", "action value program words")
 def test_an_action(slurm, commands, action, value, program, words):
     commands.queue({})
     slurm.act("7", action, value)
     assert words in commands.calls(program)
 
 
-@pytest.mark.parametrize(
-    ("action", "value"), [("limit", ""), ("limit", "1 Priority=9"), ("signal", "9; x"), ("hold", ""), ("delete", "")]
-)
+@table("what is refused here", "action value")
 def test_what_is_refused_here(slurm, commands, action, value):
     commands.queue({})
     with pytest.raises(SchedulerError):
@@ -51,7 +32,7 @@ def test_what_is_refused_here(slurm, commands, action, value):
 
 
 def test_tasks_of_an_array(slurm, commands):
-    commands.queue({**WAITS, "ArrayTaskID": "0-9%2"})
+    commands.queue({"State": "PENDING", "StartTime": "N/A", "Reason": "Priority", "ArrayTaskID": "0-9%2"})
     slurm.act("7", "end tasks", "5-8,9")
     slurm.act("7", "at once", "0")
     assert commands.calls("scancel") == [["7_[5-8,9]"]]
@@ -72,9 +53,9 @@ def test_what_slurm_does_not_allow(slurm, commands):
         slurm.cancel("7")
 
 
-def test_a_runner_that_may_change_nothing(slurm, commands, tmp_path):
+def test_a_runner_that_may_change_nothing(slurm, commands, journal):
     commands.queue({})
-    with Runner(journal=Journal(tmp_path / "journal"), read_only=True, schedulers={"slurm": slurm}) as runner:
+    with Runner(journal=journal, read_only=True, schedulers={"slurm": slurm}) as runner:
         assert [action.name for action in runner.job("slurm://torchx/7").actions()] == ["requeue", "limit", "signal"]
         with pytest.raises(ReadOnlyError):
             runner.job("slurm://torchx/7").act("requeue")

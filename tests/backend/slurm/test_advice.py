@@ -1,14 +1,12 @@
 """Advice before a launch and while a job waits: estimates of sbatch, partitions with room, what would start sooner."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time
-from pathlib import Path
 
 import pytest
-from support.slurm_commands import FIELD, RECORD, SlurmCommands
+from support.slurm_commands import FIELD, RECORD
+from support.tables import tables
 
 from torchx_tui.backends.slurm.advice import Estimate, parse_estimate
 from torchx_tui.backends.slurm.commands import Answer
@@ -17,22 +15,24 @@ from torchx_tui.specs.batch_script import BatchScript
 from torchx_tui.specs.errors import BackendUnavailableError, SchedulerError
 from torchx_tui.specs.roles import AppDef, Role
 
+table = tables(__file__)
+
 # Of the day, so that all processes of a test run have the same.
 SOON = (int(time.time()) // 86400 + 2) * 86400
 APP = AppDef("app", [Role("r", "", entrypoint="true")])
 SCRIPT = "#!/bin/sh\n#SBATCH --time=1-0\nsrun hostname\n"
 
 
-def told(at: int, nodes: str = "n[1-2]") -> str:
+def told(at, nodes="n[1-2]"):
     """Return what sbatch of 22.05 prints."""
     return f"sbatch: Job 9 to start at {at} using 2 processors on nodes {nodes} in partition main\n"
 
 
-def script_app(**settings: str) -> AppDef:
+def script_app(**settings):
     return AppDef("train", [BatchScript(SCRIPT, settings=settings).role()])
 
 
-def partitions(commands: SlurmCommands, *rows: tuple[str, str, int, str]) -> None:
+def partitions(commands, *rows):
     """Let sinfo print partitions: name, state, nodes, time limit."""
     text = "".join(
         f"{RECORD}{name}{FIELD}{state}{FIELD}{nodes}{FIELD}4000{FIELD}{limit}\n" for name, state, nodes, limit in rows
@@ -40,31 +40,32 @@ def partitions(commands: SlurmCommands, *rows: tuple[str, str, int, str]) -> Non
     commands.answer("sinfo", text)
 
 
-def asked(commands: SlurmCommands) -> list[list[str]]:
-    return [call for call in commands.calls("sbatch") if "--test-only" in call]
+def asked(commands):
+    return commands.calls("sbatch", "--test-only")
 
 
 @pytest.mark.parametrize(
-    ("answer", "estimate"),
+    ("text", "printed"),
     [
-        (Answer(0, "", told(SOON)), Estimate(SOON, "n[1-2]")),
+        (" using", " using"),
         # As 26.05 prints it: a letter behind the time, and a cluster.
-        (Answer(0, "", told(SOON).replace(" using", " a using")), Estimate(SOON, "n[1-2]")),
-        (Answer(0, "", told(SOON).replace(" using", " on cluster c1 using")), Estimate(SOON, "n[1-2]")),
-        (Answer(0, "", told(SOON).replace("main\n", "main on cluster c1\n")), Estimate(SOON, "n[1-2]")),
-        # The years 2707 and 4068 are what Slurm says of a job that never starts, and where others have no time limit.
-        (Answer(0, "", told(23_263_372_800)), Estimate(None, fault="Slurm gives no estimate of the start")),
-        (
-            Answer(1, "", "allocation failure: Requested node configuration is not available\n"),
-            Estimate(
-                None, "", "Requested node configuration is not available", "sbatch refuses it, or it never starts"
-            ),
-        ),
-        (Answer(0, "7\n", ""), None),
+        (" using", " a using"),
+        (" using", " on cluster c1 using"),
+        ("main\n", "main on cluster c1\n"),
     ],
 )
-def test_what_sbatch_tells(answer, estimate):
-    assert parse_estimate(answer) == estimate
+def test_what_sbatch_tells(text, printed):
+    assert parse_estimate(Answer(0, "", told(SOON).replace(text, printed))) == Estimate(SOON, "n[1-2]")
+
+
+def test_what_has_no_start():
+    # The years 2707 and 4068 are what Slurm says of a job that never starts, and where others have no time limit.
+    never = Estimate(None, fault="Slurm gives no estimate of the start")
+    assert parse_estimate(Answer(0, "", told(23_263_372_800))) == never
+    fault = "Requested node configuration is not available"
+    refused = Estimate(None, "", fault, "sbatch refuses it, or it never starts")
+    assert parse_estimate(Answer(1, "", f"allocation failure: {fault}\n")) == refused
+    assert parse_estimate(Answer(0, "7\n", "")) is None
 
 
 @pytest.mark.parametrize(
@@ -91,8 +92,7 @@ def test_what_is_no_estimate(said, kind):
 )
 def test_the_estimate_is_a_finding(slurm, commands, err, code, level, what):
     commands.answer("sbatch", err=err, code=code)
-    findings = slurm.preflight(APP, {})
-    assert [(finding.level, what in finding.what) for finding in findings] == [(level, True)]
+    assert [(finding.level, what in finding.what) for finding in slurm.preflight(APP, {})] == [(level, True)]
     # The same request is not asked about again, whatever key its launch would have.
     slurm.preflight(APP, {})
     assert len(asked(commands)) == 1
@@ -148,17 +148,7 @@ def test_what_becomes_of_a_launch_over_a_limit(slurm, commands, err, code, level
     assert found[-1].hint.startswith(hint)
 
 
-@pytest.mark.parametrize(
-    ("settings", "cfg", "what"),
-    [
-        ({"time": "2-0"}, {}, "it asks for 2d, and the partition main allows 1d"),
-        ({"time": "2-0"}, {"time": "10"}, ""),
-        ({"nodes": "9"}, {}, "it asks for 9 nodes, and the partition main allows 1 to 3"),
-        ({"ntasks": "5", "cpus-per-task": "4"}, {}, "it asks for 20 CPUs, and the partition main has 12"),
-        ({"nodes": "2", "ntasks-per-node": "8"}, {}, "it asks for 16 CPUs"),
-        ({"account": "gold"}, {}, "the partition main does not allow the account gold"),
-    ],
-)
+@table("limits of a script are those of its own options", "settings cfg what")
 def test_limits_of_a_script_are_those_of_its_own_options(slurm, commands, settings, cfg, what):
     partitions(commands, ("main*", "up", 3, "1-00:00:00"))
     commands.answer(
@@ -216,7 +206,7 @@ def test_what_would_start_sooner(slurm, commands, tmp_path):
     ]
 
 
-def waiting_script(commands: SlurmCommands, tmp_path: Path, **fields: str) -> None:
+def waiting_script(commands, tmp_path, **fields):
     partitions(commands, ("main*", "up", 4, "infinite"), ("spare", "up", 4, "infinite"))
     commands.answer("scontrol-write-batch_script-7", SCRIPT)
     commands.accounted({"State": "PENDING", "SubmitLine": "sbatch train.sh"})

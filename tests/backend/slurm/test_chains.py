@@ -1,37 +1,23 @@
 """Jobs that were queued behind others: what is remembered of it, and what it is read from."""
 
-from __future__ import annotations
-
 import pytest
+from support.tables import tables
 
-from torchx_tui.backends.slurm.scheduler import SlurmScheduler
+table = tables(__file__)
 
 
-def job(job_id: int, dependency: str = "(null)", **more: str) -> dict[str, str]:
+def job(job_id, dependency="(null)", **more):
     """Return what differs of a job that waits."""
     waits = {"State": "PENDING", "StartTime": "N/A", "Reason": "Dependency"} if dependency != "(null)" else {}
     at = {"SubmitTime": str(1795258000 + job_id)}
     return {"JobID": str(job_id), "Dependency": dependency, **waits, **at, **more}
 
 
-def after(slurm: SlurmScheduler) -> dict[str, list[str]]:
+def after(slurm):
     return {row.app_id: row.after for row in slurm.list() if row.after}
 
 
-@pytest.mark.parametrize(
-    ("dependency", "expected"),
-    [
-        ("afterok:7(unfulfilled)", ["7"]),
-        ("afterany:7_*(unfulfilled)", ["7"]),
-        ("afterok:7(unfulfilled),afterany:8(unfulfilled)", ["7", "8"]),
-        ("afterok:7(unfulfilled):8(failed)?afternotok:8", ["7", "8"]),
-        ("singleton(unfulfilled)", ["8"]),
-        ("after:7(unfulfilled)", []),
-        ("afterok:9999(unfulfilled)", []),
-        # It names itself, as garbage may.
-        ("afterok:9", []),
-    ],
-)
+@table("dependency", "dependency expected")
 def test_a_dependency(slurm, commands, dependency, expected):
     commands.queue(job(7), job(8), job(9, dependency))
     assert after(slurm) == ({"9": expected} if expected else {})

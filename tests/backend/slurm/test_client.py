@@ -1,7 +1,5 @@
 """The cache of Slurm's answers: how long they are kept, and what bounds it."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,45 +1,44 @@
 """What of the cluster is free: the recordings of three versions, counted by awk; who may use what."""
 
-from __future__ import annotations
-
-import json
 import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from support.slurm_commands import FIELD, RECORD, SlurmCommands
+from support.slurm_commands import FIELD, RECORD
+from support.tables import tables
 
 from torchx_tui.backends.slurm import client
 from torchx_tui.backends.slurm.cluster import ACTIVE_FORMAT, NODE_FIELDS, parse_nodes
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.slurm.values import gpus_by_type
-from torchx_tui.backends.types import ClusterStatus
 from torchx_tui.base.files import user_name
 from torchx_tui.specs.errors import SchedulerError
 from torchx_tui.specs.roles import AppDef, Role
+
+table = tables(__file__)
 
 RECORDINGS = Path(__file__).with_name("recordings")
 DENIED = "slurm_load_jobs error: Access/permission denied"
 
 
-def recorded_nodes(version: str) -> list[dict[str, str]]:
+def recorded_nodes(version):
     """Return the rows of a recording by the names of sinfo's fields."""
     names = ("NodeList", "Partition", "StateLong", "CPUsState", "Gres", "GresUsed", "Memory", "AllocMem", "", "Reason")
     lines = (RECORDINGS / f"nodes_{version}.txt").read_text().splitlines()
     return [dict(zip(names, line.split("|"), strict=True)) for line in lines]
 
 
-def answer_partitions(commands: SlurmCommands, *names: str) -> None:
+def answer_partitions(commands, *names):
     rows = "".join(f"{RECORD}{name}{FIELD}up{FIELD}1{FIELD}4000{FIELD}1:00:00\n" for name in names)
     commands.answer("sinfo-" + f"{RECORD}%P{FIELD}%a{FIELD}%D{FIELD}%m{FIELD}%l", rows)
 
 
-def answer_active(commands: SlurmCommands, rows: list[str]) -> None:
+def answer_active(commands, rows):
     commands.answer(f"squeue-{ACTIVE_FORMAT}", "".join(row.replace("|", FIELD) + RECORD + "\n" for row in rows))
 
 
-def recorded(commands: SlurmCommands, version: str) -> None:
+def recorded(commands, version):
     """Let Slurm's commands answer as they did when they were recorded."""
     rows = recorded_nodes(version)
     commands.nodes(*rows)
@@ -50,61 +49,18 @@ def recorded(commands: SlurmCommands, version: str) -> None:
         commands.answer(program, text) if program else answer_active(commands, text.splitlines())
 
 
-# Partition: nodes, idle ones, CPUs, GPUs, free MB, jobs that wait; see the recordings.
-COUNTED = {
-    "22.05": {"main": (3, 1, (8, 12), (5, 6), 11500, 0)},
-    "24.11": {
-        "main": (3, 2, (11, 12), (6, 6), 11900, 19),
-        "short": (2, 1, (7, 8), (4, 4), 7900, 2),
-        "closed": (1, 1, (4, 4), (2, 2), 4000, 1),
-        "drainp": (1, 1, (4, 4), (2, 2), 4000, 0),
-        "gold": (1, 1, (4, 4), (2, 2), 4000, 1),
-        "vipq": (1, 1, (4, 4), (2, 2), 4000, 1),
-    },
-    "26.05": {
-        "main": (3, 3, (12, 12), (6, 6), 12000, 20),
-        "short": (2, 2, (8, 8), (4, 4), 8000, 2),
-        "closed": (1, 1, (4, 4), (2, 2), 4000, 1),
-        "drainp": (1, 1, (4, 4), (2, 2), 4000, 0),
-        "gold": (1, 1, (4, 4), (2, 2), 4000, 1),
-        "vipq": (1, 1, (4, 4), (2, 2), 4000, 1),
-    },
-}
+def counts_of(pool):
+    nodes = [pool.nodes, pool.nodes_free, pool.nodes_mixed, pool.nodes_down]
+    memory = [pool.memory_free >> 20, pool.memory >> 20]
+    return [*nodes, pool.cpus_free, pool.cpus, *pool.gpus["fake"], *memory, pool.waiting]
 
 
-@pytest.mark.parametrize("version", COUNTED)
-def test_pools_have_the_counts_of_the_recordings(slurm, commands, version):
+@table("counts", "version counts")
+def test_pools_have_the_counts_of_the_recordings(slurm, commands, version, counts):
     recorded(commands, version)
     pools = slurm.cluster().pools
-    assert {
-        pool.name: (
-            pool.nodes, pool.nodes_free, (pool.cpus_free, pool.cpus), pool.gpus["fake"], pool.memory_free >> 20,
-            pool.waiting,
-        )
-        for pool in pools
-    } == COUNTED[version]  # fmt: skip
-    assert [(pool.cfg, pool.limit) for pool in pools[:1]] == [({"partition": "main"}, 3600)]
-
-
-@pytest.mark.parametrize("version", ["24.11", "26.05"])
-def test_pools_have_the_sums_of_sinfo_itself(slurm, commands, version):
-    """As `sinfo --json` summed nodes, CPUs and memory of the same cluster."""
-    recorded(commands, version)
-    sums: dict[str, Counter[str]] = {}
-    for group in json.loads((RECORDINGS / f"sinfo_{version}.json").read_text()):
-        nodes, cpus, memory = group["nodes"], group["cpus"], group["memory"]
-        sums.setdefault(group["partition"]["name"], Counter()).update(
-            nodes=nodes["total"],
-            nodes_free=nodes["idle"],
-            nodes_mixed=nodes["allocated"],
-            nodes_down=nodes["other"],
-            cpus=cpus["total"],
-            cpus_free=cpus["idle"],
-            memory=memory["minimum"] * nodes["total"] << 20,
-            memory_free=(memory["minimum"] * nodes["total"] - memory["allocated"]) << 20,
-        )
-    pools = slurm.cluster().pools
-    assert {pool.name: {key: getattr(pool, key) for key in sums[pool.name]} for pool in pools} == sums
+    assert {pool.name: counts_of(pool) for pool in pools} == counts
+    assert (pools[0].cfg, pools[0].limit) == ({"partition": "main"}, 3600)
 
 
 def test_nodes_name_their_pools_and_users(slurm, commands):
@@ -150,18 +106,7 @@ def test_nothing_of_a_node_without_use_is_free(slurm, commands):
     assert [node.reason for node in slurm.cluster().nodes] == ["", "bad fan"]
 
 
-@pytest.mark.parametrize(
-    ("gres", "counts"),
-    [
-        ("gpu:a100:4(S:0-1),gpu:v100:2", {"a100": 4, "v100": 2}),
-        ("gpu:8(S:0,2)", {"gpu": 8}),
-        ("gpu:a100:0(IDX:N/A),shard:a100:3(1/4,2/4)", {"a100": 0, "shard:a100": 3}),
-        ("gpu:a100_1g.5gb:7,gpu:a100_3g.20gb:2", {"a100_1g.5gb": 7, "a100_3g.20gb": 2}),
-        ("gpu:h200:2(IDX:0,3),shard:16,craynetwork:4", {"h200": 2, "shard": 16}),
-        ("(null)", {}),
-        ("gpu:\x1b[31mred:2", {"red": 2}),
-    ],
-)
+@table("gpus by type", "gres counts")
 def test_gpus_by_type(gres, counts):
     assert gpus_by_type(gres) == counts
 
@@ -218,24 +163,6 @@ def test_a_controller_that_is_away_is_an_error(slurm, commands):
         slurm.cluster()
 
 
-def test_sessions_share_one_question_an_interval(commands, clock):
-    recorded(commands, "24.11")
-    sessions = [SlurmScheduler("torchx", interval=10, quick_interval=1) for _ in range(3)]
-
-    def ask_all() -> list[ClusterStatus]:
-        return [session.cluster() for session in sessions]
-
-    first = ask_all()
-    assert [status.pools for status in first] == [first[0].pools] * 3
-    clock.now += 9
-    ask_all()
-    questions = [call for call in commands.calls("sinfo") if "--Node" in call]
-    assert (len(questions), len(commands.calls("squeue"))) == (1, 1)
-    clock.now += 2
-    ask_all()
-    assert len([call for call in commands.calls("sinfo") if "--Node" in call]) == 2
-
-
 def test_an_incomplete_record_costs_one_node():
     values = ("n1", "main*", "idle", "0/4/0/4", "(null)", "(null)", "4000", "0", "none")
     assert len(values) == len(NODE_FIELDS)
@@ -258,20 +185,10 @@ def test_reasons_and_partitions_use_one_answer_about_the_nodes(slurm, commands):
     slurm.describe("7")
     slurm.describe("7")
     slurm.partitions(AppDef("app", [Role("r", "", entrypoint="true")]), {})
-    assert len([call for call in commands.calls("sinfo") if "--Node" in call]) == 1
+    assert len(commands.calls("sinfo", "--Node")) == 1
 
 
-@pytest.mark.parametrize(
-    ("answer", "start", "fault"),
-    [
-        # As recorded with 24.11 and 26.05.
-        ("sbatch: Job 2231 to start at {} using 2 processors on nodes n[1,3] in partition main", True, ""),
-        ("sbatch: Job 280 to start at {} a using 2 processors on nodes n[1-2] in partition main", True, ""),
-        ("allocation failure: Invalid account \x1b[31m[x]", False, "Invalid account [x]"),
-        ("sbatch: error: Batch job submission failed: Invalid account", False, "Invalid account"),
-        ("", False, "Slurm gives no estimate of the start"),
-    ],
-)
+@table("start of a small job is estimated", "answer start fault")
 def test_the_start_of_a_small_job_is_estimated(slurm, commands, answer, start, fault):
     at = int(time.time()) + 600
     commands.answer("sbatch", err=answer.format(at), code=int("fail" in answer))
@@ -298,9 +215,7 @@ def test_a_controller_that_is_away_gives_no_estimate(slurm, commands):
         slurm.estimate_start("main")
 
 
-@pytest.mark.parametrize(
-    ("sessions", "is_busy", "a_minute"), [(1, False, 10.6), (1, True, 17.6), (3, False, 17.8), (3, True, 24.8)]
-)
+@table("commands of five minutes with the screen open", "sessions is_busy a_minute")
 def test_commands_of_five_minutes_with_the_screen_open(commands, clock, monkeypatch, sessions, is_busy, a_minute):
     """Each question of nodes and jobs is asked at the queue's interval of 10 s, by all sessions together."""
     monkeypatch.setattr(client, "time", clock)

@@ -1,15 +1,11 @@
 """What every scheduler has to do, done on a real cluster."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 import pytest
 from backend.contract import SchedulerContract
 
 from torchx_tui.backends import registry
-from torchx_tui.backends.api import DescribeAppResponse, Scheduler
 
 
 @pytest.mark.slow
@@ -23,6 +19,6 @@ class TestSlurm(SchedulerContract):
         yield made
         made.close()
 
-    def purge_log(self, scheduler: Scheduler[Any], described: DescribeAppResponse) -> None:
+    def purge_log(self, scheduler, described):
         for path in Path.cwd().glob(f"slurm-{described.app_id}-*"):
             path.unlink()

@@ -1,22 +1,21 @@
 """Why a job ended: by its state, exit code, signal and memory, and by what srun and slurmstepd wrote."""
 
-from __future__ import annotations
-
 import os
 import pwd
 from pathlib import Path
 
 import pytest
-from support.slurm_commands import SlurmCommands
+from support.tables import tables
 
 from torchx_tui.backends.slurm.ends import TaskEnd, task_ends
-from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.slurm.values import format_size
-from torchx_tui.backends.types import DescribeAppResponse, Stream
+from torchx_tui.backends.types import Stream
 from torchx_tui.specs.status import AppState
 
+table = tables(__file__)
 
-def ended(slurm: SlurmScheduler, commands: SlurmCommands, *steps: dict[str, str], **fields: str) -> DescribeAppResponse:
+
+def ended(slurm, commands, *steps, **fields):
     """Return the description of a job that has left the queue, by what sacct says of it and its steps."""
     commands.queue()
     commands.accounted(fields, *steps)
@@ -25,39 +24,11 @@ def ended(slurm: SlurmScheduler, commands: SlurmCommands, *steps: dict[str, str]
     return described
 
 
-@pytest.mark.parametrize(
-    ("fields", "told"),
-    [
-        ({"State": "FAILED", "ExitCode": "3:0"}, "exit 3"),
-        ({"State": "FAILED", "ExitCode": "0:9"}, "killed by SIGKILL"),
-        ({"State": "FAILED", "ExitCode": "0:11"}, "killed by SIGSEGV"),
-        # sacct cuts the code of a script that exits with 128 and a signal's number, as srun does.
-        ({"State": "FAILED", "ExitCode": "9:0", "DerivedExitCode": "0:9"}, "killed by SIGKILL"),
-        (
-            {"State": "TIMEOUT", "TimelimitRaw": "90"},
-            "its time limit of 1h 30m was reached: ask for more time, or resume from a checkpoint",
-        ),
-        (
-            {"State": "OUT_OF_MEMORY", "ExitCode": "0:125"},
-            "out of memory: it used more than the 200M that it asked for: ask for more memory",
-        ),
-        ({"State": "NODE_FAIL"}, "a node failed (it ran on n1): launch it again and exclude that node"),
-        ({"State": "NODE_FAIL", "FailedNode": "n1"}, "the node n1 failed: launch it again and exclude that node"),
-        ({"State": "PREEMPTED"}, "a job of higher priority took its nodes"),
-        ({"State": "DEADLINE"}, "it could not end before its deadline"),
-        ({"State": "BOOT_FAIL"}, "a node did not boot (it ran on n1): launch it again"),
-        (
-            {"State": "FAILED", "ExitCode": "1:0", "Reason": "BadConstraints"},
-            "no node has what it asked for: change its constraint or resources",
-        ),
-        ({"State": "CANCELLED"}, "cancelled after 1m"),
-        ({"State": f"CANCELLED by {os.getuid()}"}, f"cancelled by {pwd.getpwuid(os.getuid()).pw_name} after 1m"),
-        ({"State": "CANCELLED by 4000000000", "Start": "None"}, "cancelled by user 4000000000"),
-        ({"State": "COMPLETED"}, "<NONE>"),
-    ],
-)
+@table("states", "fields told")
 def test_a_state(slurm, commands, fields, told):
-    assert ended(slurm, commands, **fields).msg == told
+    own = {"uid": os.getuid(), "user": pwd.getpwuid(os.getuid()).pw_name}
+    fields = {name: value.format(**own) for name, value in fields.items()}
+    assert ended(slurm, commands, **fields).msg == told.format(**own)
 
 
 def test_memory_that_was_measured(slurm, commands):
@@ -73,26 +44,7 @@ def test_memory_that_was_measured(slurm, commands):
     assert described.metadata["memory used"] == "199.5M of 200M, 100 %"
 
 
-@pytest.mark.parametrize(
-    ("fields", "told"),
-    [
-        (
-            {"State": "COMPLETED"},
-            {
-                "cpu used": "12 % of 8 cpu: 1 would have been enough",
-                "memory used": "500M of 4G, 12 %: 600M would have been enough",
-            },
-        ),
-        # One CPU a node is the least.
-        (
-            {"State": "COMPLETED", "NNodes": "6", "AllocTRES": "cpu=8,mem=700M,node=6"},
-            {"cpu used": "12 % of 8 cpu: 6 would have been enough", "memory used": "500M of 700M, 71 %"},
-        ),
-        # A job that did not get far may need more the next time.
-        ({"State": "COMPLETED", "ElapsedRaw": "59"}, {"cpu used": "21 % of 8 cpu", "memory used": "500M of 4G, 12 %"}),
-        ({"State": "TIMEOUT"}, {"cpu used": "12 % of 8 cpu", "memory used": "500M of 4G, 12 %"}),
-    ],
-)
+@table("what would have been enough", "fields told")
 def test_what_would_have_been_enough(slurm, commands, fields, told):
     step = {"JobIDRaw": "7.0", "JobName": "train", "MaxRSS": "500M", "NTasks": "1", "TotalCPU": "01:39.000"}
     described = ended(slurm, commands, step, **{"NCPUS": "8", "AllocTRES": "cpu=8,mem=4G,node=1", **fields})
@@ -103,10 +55,9 @@ def test_what_would_have_been_enough(slurm, commands, fields, told):
 def test_a_job_that_could_not_be_launched(slurm, commands, tmp_path, missing):
     commands.queue({
         "State": "FAILED", "exit_code": "0:53", "WorkDir": str(tmp_path / "no" if missing == "folder" else tmp_path),
-        "STDOUT": str(tmp_path / "no" / "out"),
+        "STDOUT": str(tmp_path / "no/out"),
     })  # fmt: skip
     described = slurm.describe("7")
-    assert described is not None
     assert described.msg == (
         f"it could not be launched: the folder {tmp_path / 'no'} does not exist: create it, or choose another one"
     )
@@ -115,9 +66,7 @@ def test_a_job_that_could_not_be_launched(slurm, commands, tmp_path, missing):
 def test_job_in_a_folder_that_cannot_be_checked(slurm, commands):
     folder = "/" + "x" * 300
     commands.queue({"State": "FAILED", "exit_code": "0:53", "WorkDir": folder, "STDOUT": f"{folder}/out"})
-    described = slurm.describe("7")
-    assert described is not None
-    assert described.msg.startswith(f"it could not be launched: its folder {folder}")
+    assert slurm.describe("7").msg.startswith(f"it could not be launched: its folder {folder}")
 
 
 def test_what_srun_says_of_its_tasks(slurm, commands, tmp_path):
@@ -126,26 +75,15 @@ def test_what_srun_says_of_its_tasks(slurm, commands, tmp_path):
     )
     commands.queue({"State": "FAILED", "exit_code": "4:0", "WorkDir": str(tmp_path), "STDOUT": "slurm-%j.out"})
     described = slurm.describe("7")
-    assert described is not None
     assert described.msg == "exit 4: Unable to open file: no space left"
     assert described.roles_statuses[0].replicas[0].exit_code == 4
 
 
-@pytest.mark.parametrize(
-    ("status", "told"),
-    [
-        ("768", "exit 3"),
-        ("9", "killed by SIGKILL"),
-        ("139", "killed by SIGSEGV"),
-        ("3:0", "exit 3"),
-        ("0:9", "killed by SIGKILL"),
-    ],
-)
+@table("exit codes of squeue", "status told")
 def test_exit_codes_of_squeue(slurm, commands, status, told):
     # Before 23.02 it prints the raw status of wait().
     commands.queue({"State": "FAILED", "exit_code": status})
     described = slurm.describe("7")
-    assert described is not None
     assert described.state is AppState.FAILED
     assert described.msg == told
 
@@ -162,16 +100,6 @@ def test_the_controller_forgets_and_accounting_says_how_it_ended(slurm, commands
     assert (row.state, row.msg[:12]) == (AppState.FAILED, "its time lim")
     # What only the queue knew is kept.
     assert slurm.log_files("7", "batch", 0) == {Stream.STDOUT: Path("/logs/train-7.out")}
-
-
-def test_nobody_knows_how_it_ended(slurm, commands):
-    commands.queue({})
-    commands.answer("sacct")
-    assert slurm.list()[0].state is AppState.RUNNING
-    commands.queue()
-    (row,) = slurm.list()
-    assert row.state is AppState.UNKNOWN
-    assert row.msg == "it has left the queue, and accounting does not say how it ended"
 
 
 @pytest.mark.parametrize(
@@ -198,26 +126,11 @@ def test_earlier_runs_of_a_job_that_was_requeued(slurm, commands):
         {"State": "RUNNING"},
     )
     for _ in range(2):
-        described = slurm.describe("7")
-        assert described is not None
-        assert described.metadata["earlier runs"] == "NODE_FAIL on n3 after 5m, PREEMPTED on n2"
-    assert len([call for call in commands.calls("sacct") if "--duplicates" in call]) == 1
+        assert slurm.describe("7").metadata["earlier runs"] == "NODE_FAIL on n3 after 5m, PREEMPTED on n2"
+    assert len(commands.calls("sacct", "--duplicates")) == 1
 
 
-@pytest.mark.parametrize(
-    ("usage", "expected"),
-    [
-        (
-            "cpu=00:01:00,gres/gpumem=62G,gres/gpuutil=340",
-            {"gpu used": "85 % of 4 gpu", "gpu memory used": "62G in all tasks"},
-        ),
-        ("gres/gpuutil=12", {"gpu used": "3 % of 4 gpu: ask for fewer GPUs, or give them more to do"}),
-        # Processes of several tasks on a GPU count each.
-        ("gres/gpuutil=900", {"gpu used": "100 % of 4 gpu"}),
-        ("cpu=00:01:00,mem=5M", {}),
-        ("gres/gpuutil=,gres/gpumem=garbage", {}),
-    ],
-)
+@table("gpu efficiency", "usage expected")
 def test_gpu_efficiency(slurm, commands, usage, expected):
     tres = "cpu=8,gres/gpu:a100=4,gres/gpu=4,node=1"
     commands.accounted(
@@ -225,5 +138,4 @@ def test_gpu_efficiency(slurm, commands, usage, expected):
         {"JobIDRaw": "7.0", "JobID": "7.0", "JobName": "python", "NTasks": "1", "TRESUsageInTot": usage},
     )
     described = slurm.describe("7")
-    assert described is not None
     assert {name: value for name, value in described.metadata.items() if name.startswith("gpu")} == expected

@@ -1,11 +1,9 @@
 """Jobs that have left the queue: accounting knows them, is asked soon after one left, and may fail."""
 
-from __future__ import annotations
-
-import threading
 import time
 
 import pytest
+from support.background import in_background
 from support.command import command_runner
 
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
@@ -22,7 +20,7 @@ def session(slurm):
     return lambda: SlurmScheduler("torchx", interval=0, quick_interval=0)
 
 
-def ids(scheduler: SlurmScheduler) -> list[str]:
+def ids(scheduler):
     return sorted(row.app_id for row in scheduler.list())
 
 
@@ -64,9 +62,8 @@ def test_a_query_that_runs_is_not_late(session, commands):
     commands.queue({})
     commands.answer("sacct", seconds=1)
     first = session()
-    reader = threading.Thread(target=first.list)
-    reader.start()
-    while reader.is_alive():
+    reading = in_background(first.list)
+    while not reading.done():
         assert first.missing_jobs() == ""
     assert ids(first) == ["7"]
 
@@ -138,9 +135,7 @@ def test_lost_job_is_asked_for_by_its_id(session, commands, clock):
     assert scheduler.list()[0].state is AppState.UNKNOWN
     # Accounting lags behind, and is not due yet.
     commands.accounted({"State": "TIMEOUT"})
-    described = scheduler.describe("7")
-    assert described is not None
-    assert described.state is AppState.FAILED
+    assert scheduler.describe("7").state is AppState.FAILED
 
 
 def test_a_job_that_nobody_saw_in_the_queue(session, commands, clock):
@@ -173,9 +168,7 @@ def test_without_accounting_an_end_is_not_known(slurm, commands):
     assert row.state is AppState.UNKNOWN
     assert row.finished_at is not None
     assert row.msg == "it has left the queue, and this cluster has no accounting: how it ended is not known"
-    described = slurm.describe("7")
-    assert described is not None
-    assert described.has_ended
+    assert slurm.describe("7").has_ended
     assert slurm.missing_jobs() == ""
     with pytest.raises(SchedulerError, match="8 is not in the queue, and this cluster has no accounting"):
         slurm.describe("8")

@@ -1,15 +1,13 @@
 """What sbatch would accept and never start is said before the launch."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
+from support.tables import tables
 
-from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.base.files import user_name
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef, Role
+
+table = tables(__file__)
 
 PARTITION = (
     "PartitionName=main AllowGroups=ALL AllowAccounts=gold,silver AllowQos=ALL MaxNodes=2 MaxTime=00:30:00 MinNodes=1 "
@@ -17,7 +15,7 @@ PARTITION = (
 )
 
 
-def findings(slurm: SlurmScheduler, cpu: int = 1, **cfg: Any) -> list[str]:
+def findings(slurm, cpu=1, **cfg):
     role = Role("worker", "", entrypoint="true", resource=Resource(cpu=cpu, gpu=0, memMB=1))
     return [finding.what for finding in slurm.preflight(AppDef("job", [role]), cfg) if finding.level == "warning"]
 
@@ -37,19 +35,7 @@ def answers(commands, monkeypatch, tmp_path):
     commands.answer("scontrol-show-assoc_mgr-qos=fast", "QOS=fast(2)\n    MaxWallPJ=10\n    MaxTRESPJ=cpu=2\n")
 
 
-@pytest.mark.parametrize(
-    ("asked", "told"),
-    [
-        ({"time": "1:00:00"}, "it asks for 1h, and the partition main allows 30m"),
-        ({"time": "25"}, "MaxWallPJ of the account silver: 20 minutes, and it asks for 25"),
-        ({"time": "15", "qos": "fast"}, "MaxWallPJ of the QOS fast: 10 minutes, and it asks for 15"),
-        ({"nodes": "3"}, "it asks for 3 nodes, and the partition main allows 1 to 2"),
-        ({"cpu": 13}, "it asks for 13 CPUs, and the partition main has 12"),
-        ({"cpu": 10}, "GrpTRES of the account silver: 9 CPUs, and it alone asks for 10: it can never start"),
-        ({"cpu": 3, "qos": "fast"}, "MaxTRESPJ of the QOS fast: 2 CPUs, and it asks for 3"),
-        ({"account": "bronze"}, "the partition main does not allow the account bronze, only gold, silver"),
-    ],
-)
+@table("limit", "asked told")
 def test_a_limit(slurm, asked, told):
     assert told in findings(slurm, **asked)
 
@@ -65,7 +51,7 @@ def test_a_closed_partition(slurm, commands):
 
 def test_one_of_several_partitions_may_fit(slurm, commands):
     assert findings(slurm, time="1:00:00", partition="main,other", account="gold") == []
-    assert not [call for call in commands.calls("scontrol") if "partition" in call]
+    assert not commands.calls("scontrol", "partition")
 
 
 def test_limits_that_are_hidden_are_not_guessed(slurm, commands):

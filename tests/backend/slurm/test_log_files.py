@@ -1,41 +1,37 @@
 """Where logs are: the patterns of sbatch, per job, per task of an array, and per replica."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support.slurm_commands import SlurmCommands
+from support.tables import tables
 from support.waiting import PATIENCE, wait_until
 
-from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.slurm.jobs import Job
 from torchx_tui.backends.slurm.log_files import log_files
-from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.slurm.values import expand_nodes
 from torchx_tui.backends.types import Stream
 from torchx_tui.specs.errors import SchedulerError
 from torchx_tui.specs.roles import AppDef, Role
 
+table = tables(__file__)
+
 
 class Reader(threading.Thread):
     """Reads lines in a thread."""
 
-    def __init__(self, lines: Iterable[str]) -> None:
+    def __init__(self, lines):
         super().__init__(daemon=True)
-        self._source: Any = lines
-        self.lines: list[str] = []
+        self._source = lines
+        self.lines = []
         self.start()
 
-    def run(self) -> None:
+    def run(self):
         for line in self._source:
             self.lines.append(line)
 
-    def close(self) -> None:
+    def close(self):
         self._source.close()
         self.join(PATIENCE)
         assert not self.is_alive()
@@ -46,27 +42,7 @@ TASK = Job("51", array_id="41", tasks="7", name="train", user="alice", work_dir=
 
 
 # As recorded on 22.05, 24.11 and 26.05, each by a job that wrote the file.
-@pytest.mark.parametrize(
-    ("pattern", "expected"),
-    [
-        ("%x-%j.out", "train-7.out"),
-        ("%u/%A", "alice/7"),
-        ("%%j-%j", "%j-7"),
-        ("%t%n%s-%J", "00batch-7"),
-        ("%a", "4294967294"),
-        # From 24.11, 25.11 and 26.05 on.
-        ("%b", "4"),
-        ("%j-%r", "7-2"),
-        ("%S", "s275M8D6F7HH00"),
-        ("%q", "%q"),
-        ("%8j-%03j-%12j", "00000007-007-0000000007"),
-        ("%99999999j", "0000000007"),
-        ("%5x", "train"),
-        ("b1-\\%j", "b1-%j"),
-        ("b3\\-x%j\\.out", "b3-x%j.out"),
-        ("plain", "plain"),
-    ],
-)
+@table("pattern of a log file", "pattern expected")
 def test_pattern_of_a_log_file(slurm, commands, pattern, expected):
     commands.queue({"STDOUT": pattern, "RestartCnt": "2", "SLUID": "s275M8D6F7HH00", "WorkDir": "/w"})
     assert slurm.log_files("7", "batch", 0)[Stream.STDOUT] == Path("/w", expected)
@@ -106,15 +82,7 @@ def test_the_short_host_name_is_looked_for(commands, tmp_path):
     assert log_files(job)[0] == tmp_path / "login1-50-[a]*.log"
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("n[1-3,07],gpu2", ["n1", "n2", "n3", "n07", "gpu2"]),
-        ("n[09-11]-ib", ["n09-ib", "n10-ib", "n11-ib"]),
-        ("", []),
-        ("n1", ["n1"]),
-    ],
-)
+@table("nodes", "text names")
 def test_nodes(text, names):
     assert expand_nodes(text) == names
 
@@ -149,9 +117,9 @@ def test_a_missing_log_names_its_file_and_node(slurm, commands, tmp_path):
         slurm.log_iter("7", "batch")
 
 
-def logs_of(slurm: SlurmScheduler, tmp_path: Path) -> list[tuple[str, int, str]]:
+def logs_of(slurm, journal):
     """Return what the screens read of the job: role, number and file of each log."""
-    with Runner(journal=Journal(tmp_path / "journal"), schedulers={"slurm": slurm}) as runner:
+    with Runner(journal=journal, schedulers={"slurm": slurm}) as runner:
         described = slurm.describe("7")
         assert described is not None
         found = runner.job("slurm://torchx/7").replica_logs(described)
@@ -162,22 +130,20 @@ def logs_of(slurm: SlurmScheduler, tmp_path: Path) -> list[tuple[str, int, str]]
 ARRAY = {"State": "PENDING", "StartTime": "N/A", "ArrayTaskID": "5,8-9%2", "STDOUT": "(null)"}
 
 
-def test_the_logs_of_an_array_are_those_of_its_tasks(slurm, commands, tmp_path):
+def test_the_logs_of_an_array_are_those_of_its_tasks(slurm, commands, journal):
     commands.queue(ARRAY, {"JobID": "9", "ArrayJobID": "7", "ArrayTaskID": "6", "STDOUT": "(null)"})
     commands.answer("scontrol-write-batch_script-7", "#!/bin/sh\nsleep 1\n")
     expected = [("task", number, f"slurm-7_{number}.out") for number in (5, 6, 8, 9)]
-    assert logs_of(slurm, tmp_path) == expected
+    assert logs_of(slurm, journal) == expected
 
 
-def test_logs_of_an_array_are_those_of_its_tasks(slurm, commands, tmp_path):
+def test_logs_of_an_array_are_those_of_its_tasks(slurm, commands, journal):
     # Its AppDef has a role with one replica.
-    app = AppDef("job", [Role("worker", "", entrypoint="true")])
-    assert slurm.submit(app, {"array": "5,6,8-9"}) == "7"
-    (comment,) = (option for option in commands.calls("sbatch")[-1] if option.startswith("--comment="))
-    launched = {"Comment": comment.partition("=")[2]}
+    assert slurm.submit(AppDef("job", [Role("worker", "", entrypoint="true")]), {"array": "5,6,8-9"}) == "7"
+    launched = {"Comment": commands.comment}
     task = {"JobID": "9", "ArrayJobID": "7", "ArrayTaskID": "6", "STDOUT": "(null)"}
     commands.queue({**ARRAY, **launched}, {**task, **launched})
-    assert logs_of(slurm, tmp_path) == [("worker", number, f"slurm-7-worker-{number}.out") for number in (5, 6, 8, 9)]
+    assert logs_of(slurm, journal) == [("worker", number, f"slurm-7-worker-{number}.out") for number in (5, 6, 8, 9)]
 
 
 def test_one_file_has_both_streams(slurm, commands, tmp_path):
@@ -199,7 +165,7 @@ SCRIPT_HEAD = f"Batch Script for 7\n{'-' * 80}\n"
 NO_SCRIPT = f"{SCRIPT_HEAD}NONE\n\n"
 
 
-def forgotten(commands: SlurmCommands, tmp_path: Path, line: str, script: str = NO_SCRIPT, **more: str) -> None:
+def forgotten(commands, tmp_path, line, script=NO_SCRIPT, **more):
     """Let a job be known to accounting alone, of a version that keeps the command line but no log files."""
     commands.set_version("22.05")
     commands.queue()
@@ -228,22 +194,7 @@ def test_log_file_that_accounting_keeps(slurm, commands, tmp_path, stdout, name)
     assert slurm.log_files("7", "batch", 0)[Stream.STDERR] == tmp_path / "7.err"
 
 
-@pytest.mark.parametrize(
-    ("line", "files", "expected"),
-    [
-        ("sbatch -o logs/%j.o --error=%j.e train.sh", ["logs/7.o", "7.e"], "logs/7.o"),
-        ("sbatch --parsable -N 2 --output %j.o train.sh --output no.txt", ["7.o", "no.txt"], "7.o"),
-        ("sbatch -H -ologs/%j.o train.sh", ["logs/7.o"], "logs/7.o"),
-        ("sbatch --wrap echo -o no.txt", ["slurm-7.out", "no.txt"], "slurm-7.out"),
-        ("sbatch train.sh", ["slurm-7.out"], "slurm-7.out"),
-        # Of the script: none of these is a log.
-        ("sbatch train.sh -o model.bin", ["model.bin"], None),
-        ("sbatch -J my job -o model.bin train.sh", ["model.bin", "my"], None),
-        ("sbatch -o with space %j.out train.sh", ["with space 7.out"], None),
-        ("sbatch -o gone.out train.sh", ["slurm-7.out"], None),
-        ("sbatch train.sh", [], None),
-    ],
-)
+@table("log file by the command counts if it exists", "line files expected")
 def test_log_file_by_the_command_counts_if_it_exists(slurm, commands, tmp_path, line, files, expected):
     (tmp_path / "logs").mkdir()
     for name in files:
@@ -259,12 +210,10 @@ def test_log_file_by_the_command_counts_if_it_exists(slurm, commands, tmp_path, 
 def test_log_file_by_the_script_that_accounting_keeps(slurm, commands, tmp_path):
     (tmp_path / "slurm-7.out").touch()
     forgotten(commands, tmp_path, "sbatch -J train train.sh", SCRIPT_HEAD + SCRIPT + "\n")
-    assert slurm.log_files("7", "batch", 0)[Stream.STDOUT] == tmp_path / "logs" / "train 7.txt"
+    assert slurm.log_files("7", "batch", 0)[Stream.STDOUT] == tmp_path / "logs/train 7.txt"
     assert slurm.log_files("7", "batch", 0)[Stream.STDERR] == tmp_path / "7.err"
-    described = slurm.describe("7")
-    assert described is not None
-    assert described.metadata["batch output"] == str(tmp_path / "logs" / "train 7.txt")
-    assert sum("--batch-script" in call for call in commands.calls("sacct")) == 1
+    assert slurm.describe("7").metadata["batch output"] == str(tmp_path / "logs/train 7.txt")
+    assert len(commands.calls("sacct", "--batch-script")) == 1
 
 
 @pytest.mark.parametrize("line", ["srun -n1 hostname", "/usr/bin/salloc -N 1 bash"])

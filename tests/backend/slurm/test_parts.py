@@ -40,7 +40,6 @@ def test_log_prints_all_tasks_of_an_array(command, array):
 @pytest.mark.parametrize("app_id", ["41_3", "52"])
 def test_a_task_is_a_job_of_its_own(command, array, slurm, app_id):
     described = slurm.describe(app_id)
-    assert described is not None
     assert (described.app_id, described.state) == (app_id, AppState.FAILED)
     assert [replica.id for status in described.roles_statuses for replica in status.replicas] == [3]
     assert command("log", f"{HANDLE}{app_id}").out == "task/3 line of 3\n"

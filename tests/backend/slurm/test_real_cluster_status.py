@@ -1,7 +1,5 @@
 """What of a real cluster is free: two partitions, GPUs of two types, jobs of two users, a drained node."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -26,7 +24,7 @@ def test_numbers_are_those_of_sinfo_and_squeue(require, monkeypatch, tmp_path):
         require("slurm", False, str(error))
 
 
-def compare(cluster) -> None:
+def compare(cluster):
     """Fill the cluster, and compare what is said of it with the answers of Slurm's commands."""
     cluster.run("sacctmgr", "-i", "add", "user", "daemon", "account=root")
     sbatch = ("sbatch", "--parsable", "--output=/dev/null", "--wrap=sleep 600")

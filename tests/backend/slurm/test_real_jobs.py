@@ -1,7 +1,5 @@
 """Jobs on a real cluster of the module's own: roles, arrays, retries, ends of every kind, actions, and outages."""
 
-from __future__ import annotations
-
 import re
 import sys
 import threading
@@ -11,9 +9,10 @@ from typing import Any
 
 import pexpect
 import pytest
+from support.background import in_background
 from support.docker_registry import free_port
 from support.services import NoServiceError
-from support.slurm_cluster import HAS_MEMORY_LIMITS, OwnSlurm, private_slurm
+from support.slurm_cluster import HAS_MEMORY_LIMITS, private_slurm
 from support.terminal import Terminal
 from support.waiting import CLUSTER_PATIENCE, PATIENCE, TORCH_PATIENCE, wait_until
 
@@ -22,10 +21,9 @@ from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.slurm import usage
 from torchx_tui.backends.slurm.commands import run
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
-from torchx_tui.backends.types import DescribeAppResponse, Stream
+from torchx_tui.backends.types import Stream
 from torchx_tui.diagnosis.stacks.collect import take_snapshot
-from torchx_tui.diagnosis.stacks.conclusion import Conclusion, conclude
-from torchx_tui.diagnosis.stacks.snapshot import StackSnapshot
+from torchx_tui.diagnosis.stacks.conclusion import conclude
 from torchx_tui.specs.errors import BackendUnavailableError, SchedulerError
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef, Role, macros
@@ -36,17 +34,16 @@ pytestmark = pytest.mark.slow
 SMALL, LARGE = Resource(cpu=1, gpu=0, memMB=64), Resource(cpu=1, gpu=0, memMB=500)
 
 
-def role(script: str, name: str = "worker", **changes: Any) -> Role:
+def role(script, name="worker", **changes):
     changes.setdefault("resource", SMALL)
     return Role(name, "", entrypoint="sh", args=["-c", script], **changes)
 
 
-def in_state(slurm: SlurmScheduler, app_id: str, *states: AppState) -> DescribeAppResponse:
+def in_state(slurm, app_id, *states):
     """Wait until a job is in one of these states."""
 
-    def look() -> DescribeAppResponse | None:
+    def look():
         described = slurm.describe(app_id)
-        assert described is not None
         return described if described.state in states else None
 
     try:
@@ -56,11 +53,11 @@ def in_state(slurm: SlurmScheduler, app_id: str, *states: AppState) -> DescribeA
         raise AssertionError("\n".join([str(error), *known])) from error
 
 
-def end_of(slurm: SlurmScheduler, app_id: str) -> DescribeAppResponse:
+def end_of(slurm, app_id):
     return in_state(slurm, app_id, AppState.SUCCEEDED, AppState.FAILED, AppState.CANCELLED)
 
 
-def lines(slurm: SlurmScheduler, app_id: str, name: str = "worker", k: int = 0, **more: Any) -> list[str]:
+def lines(slurm, app_id, name="worker", k=0, **more):
     return list(slurm.log_iter(app_id, name, k, **more))
 
 
@@ -115,15 +112,12 @@ def test_an_array(real):
 def test_a_retry_keeps_the_log(real, tmp_path):
     script = 'echo run "${SLURM_RESTART_COUNT:-0}"; [ -n "$SLURM_RESTART_COUNT" ] || exit 7'
     app_id = real.submit(AppDef("job", [role(script.replace("$", "$$"), max_retries=1)]), {})
-    told: list[str] = []
     # It is read on while it is queued again.
     wait_until(lambda: lines(real, app_id)[:1] == ["run 0\n"], "the first run")
-    reader = threading.Thread(target=lambda: told.extend(lines(real, app_id, should_tail=True)))
-    reader.start()
+    reading = in_background(lambda: lines(real, app_id, should_tail=True))
     described = end_of(real, app_id)
     assert (described.state, described.num_restarts) == (AppState.SUCCEEDED, 1)
-    reader.join(PATIENCE)
-    assert told == ["run 0\n", "run 1\n"]
+    assert reading.result(PATIENCE) == ["run 0\n", "run 1\n"]
 
 
 # Ends
@@ -146,7 +140,7 @@ def test_one_role_that_fails_ends_the_others(real):
     assert described.msg.startswith("exit 3")
 
 
-def add_daemon(cluster: OwnSlurm) -> None:
+def add_daemon(cluster):
     """Let the user daemon submit jobs, and cancel those of others; Slurm 26.05 refuses the user nobody."""
     if not cluster.run("sacctmgr", "-n", "show", "user", "daemon"):
         cluster.run("sacctmgr", "-i", "add", "user", "daemon", "account=root", "adminlevel=admin")
@@ -180,7 +174,7 @@ def test_every_end_is_said_on_the_screen(cluster, tmp_path):
         for name, (script, _) in _ENDS.items()
     }
 
-    def running(name: str) -> bool:
+    def running(name):
         return cluster.run("squeue", "-h", "-o", "%T", "-j", ids[name]) == "RUNNING"
 
     wait_until(lambda: running("node") and running("other"), "what is ended from outside")
@@ -272,8 +266,7 @@ def test_accounting_knows_what_has_left_the_queue(real, cluster):
     listed = lambda: cluster.run("squeue", "-h", "-t", "all", "-o", "%i").split()  # noqa: E731
     wait_until(lambda: app_id not in listed(), "it is gone", CLUSTER_PATIENCE)
     later = SlurmScheduler("torchx", quick_interval=0.2)
-    described = later.describe(app_id)
-    assert described is not None
+    described: Any = later.describe(app_id)
     assert (described.state, described.msg, described.name) == (AppState.FAILED, "exit 3", "job")
     assert described.metadata["cpu used"].endswith("of 1 cpu")
 
@@ -350,7 +343,7 @@ def test_signal_requeue_and_a_shell(real, cluster):
     wait_until(lambda: lines(real, app_id) == ["run\n"], "the first line")
     in_state(real, app_id, AppState.RUNNING)
     command = real.shell_command(app_id, "worker", 0)
-    shell: Any = pexpect.spawn(command[0], command[1:], timeout=PATIENCE, encoding="utf-8")
+    shell = pexpect.spawn(command[0], command[1:], timeout=PATIENCE, encoding="utf-8")
     shell.sendline("echo in=$SLURM_JOB_ID; test -t 0 && echo is-a-terminal")
     shell.expect(f"in={app_id}")
     shell.expect("is-a-terminal")
@@ -371,7 +364,7 @@ def test_usage(real, monkeypatch):
     app_id = real.submit(AppDef("job", [idle, busy]), {})
     in_state(real, app_id, AppState.RUNNING)
 
-    def measured() -> dict[tuple[str, int], Any]:
+    def measured():
         found = {(used.role, used.replica): used for used in real.usage(app_id)}
         return found if any((used.cpu or 0) > 0.05 for used in found.values()) else {}
 
@@ -388,12 +381,12 @@ def test_usage(real, monkeypatch):
 
 def test_the_controller_is_away_for_a_while(real, cluster):
     app_id = real.submit(AppDef("job", [role("for i in $$(seq 200); do echo $$i; sleep 0.1; done")]), {})
-    told: list[str] = []
+    told = []
     wait_until(lambda: lines(real, app_id), "the first line")
 
     stream = real.log_iter(app_id, "worker", should_tail=True)
 
-    def read() -> None:
+    def read():
         # As the log pane does: what breaks off is taken up again.
         while len(told) < 200:
             try:
@@ -410,13 +403,12 @@ def test_the_controller_is_away_for_a_while(real, cluster):
         wait_until(lambda: real.list() and False, "the outage")
     cluster.start()
     # The job starts 200 processes, which takes 20 seconds where nothing else runs.
-    end = wait_until(lambda: _described(real, app_id), "the end", CLUSTER_PATIENCE)
-    assert end.state is AppState.SUCCEEDED
+    assert wait_until(lambda: _described(real, app_id), "the end", CLUSTER_PATIENCE).state is AppState.SUCCEEDED
     reader.join(PATIENCE)
     assert told == [f"{number}\n" for number in range(1, 201)]
 
 
-def _described(slurm: SlurmScheduler, app_id: str) -> DescribeAppResponse | None:
+def _described(slurm, app_id):
     try:
         described = slurm.describe(app_id)
     except BackendUnavailableError:
@@ -427,8 +419,7 @@ def _described(slurm: SlurmScheduler, app_id: str) -> DescribeAppResponse | None
 def test_accounting_is_away(real, cluster):
     cluster.stop("slurmdbd")
     app_id = real.submit(AppDef("job", [role("exit 3")]), {})
-    described = end_of(real, app_id)
-    assert described.msg == "exit 3"
+    assert end_of(real, app_id).msg == "exit 3"
     assert app_id in {row.app_id for row in real.list()}
 
 
@@ -472,9 +463,9 @@ def test_the_rank_that_holds_up_the_others_is_named(runner, tmp_path):
     made = Role("trainer", "", entrypoint=sys.executable, args=["hang.py"], env=env, num_replicas=4, resource=LARGE)
     handle = runner.run(AppDef("job", [made]), "slurm", {"nodes": "2", "sbatch_args": ["--ntasks-per-node=2"]})
 
-    taken: list[StackSnapshot] = []
+    taken = []
 
-    def conclusion() -> Conclusion | None:
+    def conclusion():
         try:
             taken.append(take_snapshot(runner, handle))
         except SchedulerError:  # it is still pending

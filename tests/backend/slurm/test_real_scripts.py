@@ -1,12 +1,9 @@
 """A user's own scripts on a real cluster: steps as replicas, variables of the environment, chains by dependency."""
 
-from __future__ import annotations
-
 import pytest
 from support.waiting import CLUSTER_PATIENCE, wait_until
 
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
-from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.components.build import build_app
 from torchx_tui.specs.status import AppState, is_terminal
 
@@ -20,8 +17,8 @@ srun --output=%x-%t-%s.log sh -c 'echo rank $SLURM_PROCID; exit 3'
 VALUES = '#!/bin/sh\n#SBATCH --mem-per-cpu=32M\necho "${GREETING:-hello}, ${WHO:?say who}"\n'
 
 
-def ended(slurm: SlurmScheduler, app_id: str) -> DescribeAppResponse:
-    def look() -> DescribeAppResponse | None:
+def ended(slurm, app_id):
+    def look():
         described = slurm.describe(app_id)
         return described if described is not None and is_terminal(described.state) else None
 
@@ -33,10 +30,9 @@ def test_steps_are_replicas(real, cluster, tmp_path):
     app_id = cluster.run("sbatch", "--parsable", "steps.sbatch")
     ended(real, app_id)
 
-    def look() -> dict[str, list[tuple[AppState, int | None]]] | None:
+    def look():
         # Accounting hears of the end of a step a moment later.
         described = real.describe(app_id)
-        assert described is not None
         found = {
             status.role: [(each.state, each.exit_code) for each in status.replicas]
             for status in described.roles_statuses

@@ -1,7 +1,5 @@
 """Jobs that wait on a real cluster, each for a reason of its own; limits, reservations and nodes are real ones."""
 
-from __future__ import annotations
-
 import time
 
 import pytest
@@ -43,7 +41,7 @@ QOS = {
 def submit(cluster):
     """Return a function that submits a job with options of sbatch; it runs for longer than any test."""
 
-    def act(*options: str) -> str:
+    def act(*options):
         return cluster.run("sbatch", "--parsable", "--time=30", *options, "--wrap=sleep 1800")
 
     return act
@@ -119,7 +117,7 @@ def test_twenty_six_reasons(limited, real, submit, monkeypatch):
     }  # fmt: skip
     last = submit("-p", "main", "-N2", "--exclusive", "--nice=5000")
     expected[last] = "jobs that wait in main are ahead of it; its priority is "
-    told: dict[str, str] = {}
+    told = {}
     monkeypatch.setattr(cluster_module, "KEPT_S", 0.5)
     deadline = time.monotonic() + PATIENCE
     # Slurm changes a job's reason with each pass of its schedulers: each must be told once.

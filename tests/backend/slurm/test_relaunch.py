@@ -1,13 +1,13 @@
 """Jobs that were not launched here are launched again by their script and their sbatch command."""
 
-from __future__ import annotations
-
 import pytest
+from support.tables import tables
 
-from torchx_tui.backends.slurm.scheduler import SlurmScheduler
-from torchx_tui.backends.types import DescribeAppResponse, Stream
+from torchx_tui.backends.types import Stream
 from torchx_tui.specs.batch_script import BatchScript, script_of
 from torchx_tui.specs.roles import AppDef, Role
+
+table = tables(__file__)
 
 # As TorchX (torchx-nightly 2026.10.26) writes it for two replicas of one role and one of another.
 TORCHX = r"""#!/bin/bash
@@ -36,10 +36,9 @@ set -e
 """  # noqa: E501
 
 
-def launched_again(slurm: SlurmScheduler) -> tuple[DescribeAppResponse, BatchScript]:
+def launched_again(slurm):
     """Return the description of a job that is a script, and the script as it would be launched again."""
     described = slurm.describe("7")
-    assert described is not None
     script = script_of(described.roles)
     assert script is not None
     return described, script
@@ -79,38 +78,7 @@ def test_a_script_of_the_users(slurm, commands, tmp_path):
     assert slurm.log_files("9", "batch", 0) == {Stream.STDOUT: tmp_path / "train.log"}
 
 
-@pytest.mark.parametrize(
-    ("line", "record", "options", "args", "cfg"),
-    [
-        (
-            "sbatch --gres=gpu:2 --mem 4G -c 8 -L matlab:2 -x n3 -o %x.log --array=0-5%2 train.sh --lr 1e-3",
-            {},
-            ["--mem=4G", "--cpus-per-task=8", "--licenses=matlab:2", "--output=%x.log"],
-            ["--lr", "1e-3"],
-            {"gres": "gpu:2", "exclude": "n3", "array": "0-5%2"},
-        ),
-        (
-            "/usr/bin/sbatch --parsable --exclusive --no-requeue -d afterok:3 -W ./train.sh",
-            {},
-            ["--exclusive"],
-            [],
-            {"dependency": "afterok:3", "requeue": False},
-        ),
-        ("sbatch -t2:00 --requeue train.sh -n 3", {}, [], ["-n", "3"], {"time": "2:00", "requeue": True}),
-        (
-            "sbatch -J x --comment=why --hold other.sh",
-            {"Command": "/home/a/other.sh", "Name": "x", "Comment": "why"},
-            ["--hold"],
-            [],
-            {"comment": "why"},
-        ),
-        # The record has a name with blanks, too.
-        ("sbatch -J my job --mem=1G train.sh", {"Name": "my job"}, ["--mem=1G"], [], {}),
-        ("sbatch --job-name=my job train.sh a", {"Name": "my job"}, [], ["a"], {}),
-        # From standard input.
-        ("sbatch --mem=50M", {"Command": "(null)"}, ["--mem=50M"], [], {}),
-    ],
-)
+@table("submit line is launched again", "line record options args cfg")
 def test_a_submit_line_is_launched_again(slurm, commands, line, record, options, args, cfg):
     commands.queue({"Name": "train.sh", **record})
     commands.accounted({"State": "RUNNING", "SubmitLine": line})
@@ -130,32 +98,16 @@ def test_a_wrapped_command_is_launched_again(slurm, commands):
     commands.accounted({"State": "RUNNING", "SubmitLine": f"sbatch -N2 --wrap {body} --mem=1G"})
     commands.answer("scontrol-write-batch_script-7", script)
     described = slurm.describe("7")
-    assert described is not None
     assert script_of(described.roles) == BatchScript(script, ("--job-name=wrap", "--mem=1G"))
     assert described.cfg == {"job_dir": "/home/alice", "nodes": "2"}
 
 
-@pytest.mark.parametrize(
-    ("line", "record"),
-    [
-        ("", {}),
-        ("sbatch other.sh 1", {}),
-        ("sbatch --comment=two words train.sh 1", {}),
-        ("sbatch", {}),
-        ("srun train.sh", {}),
-        ("sbatch --wrap train.sh", {}),
-        ("sbatch -n1 : -n2 train.sh", {}),
-        # A job of an array and the component of a job are no different.
-        ("", {"ArrayJobID": "7", "ArrayTaskID": "0"}),
-        ("", {"HetJobID": "7", "HetJobOffset": "0"}),
-    ],
-)
+@table("unknown sbatch command is not launched again", "line record")
 def test_unknown_sbatch_command_is_not_launched_again(slurm, commands, line, record):
     commands.queue({"Name": "train.sh", **record})
     commands.accounted({"State": "RUNNING", "SubmitLine": line})
     commands.answer("scontrol-write-batch_script-7", "#!/bin/bash\necho $1\n")
     described = slurm.describe("7")
-    assert described is not None
     assert (described.roles, described.cfg, described.not_known) == ([], {}, {})
 
 
@@ -235,10 +187,9 @@ def test_script_that_accounting_keeps(slurm, commands, kept, expected):
     commands.answer("sacct-7", kept)
     for _ in range(2):
         described = slurm.describe("7")
-        assert described is not None
         script = script_of(described.roles)
         assert (None if script is None else script.text) == expected
-    assert sum("--batch-script" in call for call in commands.calls("sacct")) == 1
+    assert len(commands.calls("sacct", "--batch-script")) == 1
 
 
 def test_script_is_asked_for_again_after_an_outage(slurm, commands):
@@ -246,9 +197,7 @@ def test_script_is_asked_for_again_after_an_outage(slurm, commands):
     commands.accounted({"State": "RUNNING", "SubmitLine": "sbatch train.sh"})
     commands.answer("scontrol-write-batch_script", err="Unable to contact slurm controller\n", code=1)
     described = slurm.describe("7")
-    assert described is not None
     assert described.roles == []
     commands.answer("scontrol-write-batch_script", "#!/bin/sh\nsleep 1\n")
     described = slurm.describe("7")
-    assert described is not None
     assert script_of(described.roles) is not None

@@ -1,19 +1,15 @@
 """The request: options on the command line, the script on stdin, secrets on neither; and the script itself, run."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from torchx_tui.backends.shared.insight import HOOK
-from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.slurm.script import launch_in
 from torchx_tui.specs.batch_script import BatchScript
 from torchx_tui.specs.errors import AppDefError, InvalidRunConfigException, SchedulerError
@@ -23,13 +19,13 @@ from torchx_tui.specs.roles import AppDef, Role, macros
 ODD = "a,b c='q\"$HOME `x` \\ \n\ttwo\nEOF\N{SNOWMAN} *"
 
 
-def role(name: str = "trainer", **changes: Any) -> Role:
+def role(name="trainer", **changes):
     changes.setdefault("resource", Resource(cpu=2, gpu=0, memMB=100))
     changes.setdefault("entrypoint", "true")
     return Role(name, changes.pop("image", ""), **changes)
 
 
-def command(slurm: SlurmScheduler, *roles: Role, name: str = "job", **cfg: Any) -> list[str]:
+def command(slurm, *roles, name="job", **cfg):
     return slurm.submit_dryrun(AppDef(name, list(roles)), cfg).request.command
 
 
@@ -154,68 +150,80 @@ exit $code
 """
 
 
-def run_script(script: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a batch script, with a program in the place of srun."""
-    folder.mkdir(exist_ok=True)
-    (folder / "srun").write_text(_SRUN)
-    (folder / "srun").chmod(0o700)
-    (folder / "scontrol").write_text(f'#!/bin/sh\necho "$@" >>"{folder}/requeued"\n')
-    (folder / "scontrol").chmod(0o700)
-    env = {"PATH": f"{folder}:{os.environ['PATH']}", "SLURM_JOB_ID": "7", "HOME": "/nowhere", **variables}
-    return subprocess.run(["bash"], input=script, text=True, cwd=folder, env=env, capture_output=True, check=False)
+@pytest.fixture
+def run(slurm, tmp_path):
+    """Return what runs the batch script of some roles, with programs in the place of srun and scontrol."""
+    programs = {"srun": _SRUN, "scontrol": f'#!/bin/sh\necho "$@" >>"{tmp_path}/requeued"\n'}
+    for name, text in programs.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o700)
 
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="the script is one of bash")
-class TestScript:
-    def script(self, slurm: SlurmScheduler, *roles: Role, **cfg: Any) -> str:
-        return slurm.submit_dryrun(AppDef("job", list(roles)), cfg).request.script
-
-    def test_values_arrive_as_they_are(self, slurm, tmp_path):
-        program = (
-            "import os, sys; read = os.environ.get; "
-            "print(repr([sys.argv[1:], read('ODD'), read('OWN'), read('TORCHX_TUI_TASK')]))"
+    def run_script(*roles, variables=(), **cfg):
+        script = slurm.submit_dryrun(AppDef("job", list(roles)), cfg).request.script
+        env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SLURM_JOB_ID": "7", "HOME": "/nowhere", **dict(variables)}
+        return subprocess.run(
+            ["bash"], input=script, text=True, cwd=tmp_path, env=env, capture_output=True, check=False
         )
-        made = role(
-            entrypoint="python3", args=["-c", program, ODD, macros.app_id, f"x{macros.replica_id}y", "", "$HOME"],
-            env={"ODD": ODD, "OWN": f"{ODD}-{macros.replica_id}"}, num_replicas=2,
-        )  # fmt: skip
-        ended = run_script(self.script(slurm, made), tmp_path / "run")
-        assert (ended.returncode, ended.stderr) == (0, "")
-        for task in range(2):
-            told = (tmp_path / "run" / f"slurm-7-trainer-{task}.out").read_text()
-            assert told == repr([[ODD, "7", f"x{task}y", "", "$HOME"], ODD, f"{ODD}-{task}", None]) + "\n"
 
-    def test_ranks_can_be_asked_why_they_hang(self, slurm, tmp_path):
-        code = "import os; print(*(os.environ.get(name) for name in ('TORCHX_TUI_INSIGHT', 'TORCH_FR_BUFFER_SIZE', \
+    return run_script
+
+
+needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="the script is one of bash")
+
+
+@needs_bash
+def test_values_arrive_as_they_are(run, tmp_path):
+    program = (
+        "import os, sys; read = os.environ.get; "
+        "print(repr([sys.argv[1:], read('ODD'), read('OWN'), read('TORCHX_TUI_TASK')]))"
+    )
+    made = role(
+        entrypoint="python3", args=["-c", program, ODD, macros.app_id, f"x{macros.replica_id}y", "", "$HOME"],
+        env={"ODD": ODD, "OWN": f"{ODD}-{macros.replica_id}"}, num_replicas=2,
+    )  # fmt: skip
+    ended = run(made)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    for task in range(2):
+        told = (tmp_path / f"slurm-7-trainer-{task}.out").read_text()
+        assert told == repr([[ODD, "7", f"x{task}y", "", "$HOME"], ODD, f"{ODD}-{task}", None]) + "\n"
+
+
+@needs_bash
+def test_ranks_can_be_asked_why_they_hang(run, tmp_path):
+    code = "import os; print(*(os.environ.get(name) for name in ('TORCHX_TUI_INSIGHT', 'TORCH_FR_BUFFER_SIZE', \
 'TORCH_FR_DUMP_TEMP_FILE', 'PYTHONPATH')), sep='\\n')"
-        asked = role("own", entrypoint="python3", args=["-c", code], env={"PYTHONPATH": "/mine"})
-        left = role("left", entrypoint="python3", args=["-c", code], env={"TORCHX_TUI_INSIGHT": "0"})
-        run_script(self.script(slurm, asked, left), tmp_path / "run", TORCH_FR_BUFFER_SIZE="5")
-        folder, size, dumps, path = (tmp_path / "run" / "slurm-7-own-0.out").read_text().splitlines()
-        assert Path(folder).parts[-3:] == ("insight", "7", "own")
-        assert Path(folder).stat().st_mode & 0o777 == 0o700
-        assert (size, dumps, path) == ("5", f"{folder}/fr_", f"{HOOK}:/mine")
-        assert (tmp_path / "run" / "slurm-7-left-0.out").read_text().splitlines() == ["0", "5", "None", "None"]
+    asked = role("own", entrypoint="python3", args=["-c", code], env={"PYTHONPATH": "/mine"})
+    left = role("left", entrypoint="python3", args=["-c", code], env={"TORCHX_TUI_INSIGHT": "0"})
+    run(asked, left, variables={"TORCH_FR_BUFFER_SIZE": "5"})
+    folder, size, dumps, path = (tmp_path / "slurm-7-own-0.out").read_text().splitlines()
+    assert Path(folder).parts[-3:] == ("insight", "7", "own")
+    assert Path(folder).stat().st_mode & 0o777 == 0o700
+    assert (size, dumps, path) == ("5", f"{folder}/fr_", f"{HOOK}:/mine")
+    assert (tmp_path / "slurm-7-left-0.out").read_text().splitlines() == ["0", "5", "None", "None"]
 
-    def test_a_failure_ends_the_others_and_is_the_jobs(self, slurm, tmp_path):
-        roles = (role("a", entrypoint="sleep", args=["600"]), role("b", entrypoint="sh", args=["-c", "exit 3"]))
-        ended = run_script(self.script(slurm, *roles), tmp_path / "run")
-        assert ended.returncode == 3
-        assert not (tmp_path / "run" / "requeued").exists()
 
-    @pytest.mark.parametrize(("restarts", "requeued"), [("", True), ("1", True), ("2", False)])
-    def test_retries(self, slurm, tmp_path, restarts, requeued):
-        roles = (role("a", entrypoint="false", max_retries=2), role("b", entrypoint="true", max_retries=5))
-        script = self.script(slurm, *roles)
-        variables = {"SLURM_RESTART_COUNT": restarts} if restarts else {}
-        assert run_script(script, tmp_path / "run", **variables).returncode == 1
-        assert (tmp_path / "run" / "requeued").exists() is requeued
+@needs_bash
+def test_a_failure_ends_the_others_and_is_the_jobs(run, tmp_path):
+    ended = run(role("a", entrypoint="sleep", args=["600"]), role("b", entrypoint="sh", args=["-c", "exit 3"]))
+    assert (ended.returncode, (tmp_path / "requeued").exists()) == (3, False)
 
-    def test_an_array(self, slurm, tmp_path):
-        made = role(entrypoint="echo", args=[macros.replica_id, macros.app_id])
-        script = self.script(slurm, made, array="3-4")
-        run_script(script, tmp_path / "run", SLURM_ARRAY_JOB_ID="5", SLURM_ARRAY_TASK_ID="3")
-        assert (tmp_path / "run" / "slurm-5-trainer-3.out").read_text() == "3 5\n"
+
+@needs_bash
+@pytest.mark.parametrize(
+    ("variables", "requeued"),
+    [({}, True), ({"SLURM_RESTART_COUNT": "1"}, True), ({"SLURM_RESTART_COUNT": "2"}, False)],
+)
+def test_retries(run, tmp_path, variables, requeued):
+    roles = (role("a", entrypoint="false", max_retries=2), role("b", entrypoint="true", max_retries=5))
+    ended = run(*roles, variables=variables)
+    assert (ended.returncode, (tmp_path / "requeued").exists()) == (1, requeued)
+
+
+@needs_bash
+def test_a_script_of_an_array(run, tmp_path):
+    made = role(entrypoint="echo", args=[macros.replica_id, macros.app_id])
+    run(made, array="3-4", variables={"SLURM_ARRAY_JOB_ID": "5", "SLURM_ARRAY_TASK_ID": "3"})
+    assert (tmp_path / "slurm-5-trainer-3.out").read_text() == "3 5\n"
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,14 @@
 
 import pytest
 from support.slurm_commands import QUEUE_HEAD, queue_record
+from support.tables import tables
 
 from torchx_tui.backends.slurm.queue import parse_queue
 from torchx_tui.backends.slurm.values import format_duration, parse_duration, parse_tasks
 from torchx_tui.backends.types import BY_TORCHX
 from torchx_tui.specs.status import AppState
+
+table = tables(__file__)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +58,6 @@ def test_an_array_is_one_row(slurm, commands):
     assert (row.replicas_wanted, row.replicas_running, row.replicas_succeeded) == (19, 2, 1)
     assert row.msg.startswith("1 failed, 1 done, 2 running, 15 pending: its array runs as many tasks as it may at once")
     described = slurm.describe("41")
-    assert described is not None
     (status,) = described.roles_statuses
     assert status.role == "task"
     assert [replica.id for replica in status.replicas] == [*range(1, 20)]
@@ -84,7 +86,6 @@ def test_tasks_cancelled_before_their_start_are_counted(slurm, commands, seen):
         (row,) = slurm.list()
         assert (row.state, row.replicas_wanted, row.replicas_succeeded) == (AppState.CANCELLED, 20, 1)
     described = slurm.describe("41")
-    assert described is not None
     replicas = described.roles_statuses[0].replicas
     assert [replica.id for replica in replicas] == [*range(20)]
     assert {replica.state for replica in replicas[1:]} == {AppState.CANCELLED}
@@ -109,7 +110,6 @@ def test_a_job_of_torchx(slurm, commands):
     assert (row.app_id, row.name, row.replicas_wanted, row.replicas_running) == ("42", "my-role", 2, 2)
     assert row.notes == [BY_TORCHX]
     described = slurm.describe("42")
-    assert described is not None
     (status,) = described.roles_statuses
     assert (status.role, [replica.node for replica in status.replicas]) == ("my-role", ["n1", "n2"])
     files = slurm.log_files("42", "my-role", 1)
@@ -124,21 +124,6 @@ def test_a_script_of_the_users_is_foreign(slurm, commands):
     assert (row.name, row.foreign, row.replicas_wanted, row.user) == ("train-1", True, 1, "alice")
 
 
-@pytest.mark.parametrize(
-    ("word", "state"),
-    [
-        ("COMPLETING", AppState.RUNNING), ("CONFIGURING", AppState.PENDING), ("SUSPENDED", AppState.PENDING),
-        ("SPECIAL_EXIT", AppState.PENDING), ("REQUEUE_HOLD", AppState.PENDING), ("NODE_FAIL", AppState.FAILED),
-        ("OF_TOMORROW", AppState.UNKNOWN),
-    ],
-)  # fmt: skip
-def test_a_state(slurm, commands, word, state):
-    commands.queue({"State": word})
-    (row,) = slurm.list()
-    assert row.state is state
-    assert row.msg
-
-
 def test_foreign_variables_change_nothing(slurm, commands, monkeypatch):
     for name in ("SQUEUE_STATES", "SACCT_FORMAT", "SLURM_CLUSTERS", "SLURM_TIME_FORMAT", "SBATCH_WAIT"):
         monkeypatch.setenv(name, "x")
@@ -151,33 +136,12 @@ def test_foreign_variables_change_nothing(slurm, commands, monkeypatch):
     assert "SLURM_CONF" in made
 
 
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [
-        ("2-4%2", [2, 3, 4]),
-        ("[1-7:3]", [1, 4, 7]),
-        ("1,5,8-9", [1, 5, 8, 9]),
-        ("1-3,...", [1, 2, 3]),
-        ("N/A", []),
-        ("9", [9]),
-    ],
-)
+@table("tasks", "text numbers")
 def test_tasks(text, numbers):
     assert parse_tasks(text) == numbers
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("1-02:03:04", 93784),
-        ("10:00", 600),
-        ("1:00:00", 3600),
-        ("5", 300),
-        ("2-0", 172800),
-        ("UNLIMITED", None),
-        ("", None),
-    ],
-)
+@table("durations", "text seconds")
 def test_durations(text, seconds):
     assert parse_duration(text) == seconds
 

@@ -37,7 +37,6 @@ def job(commands):
 
 def test_each_task_is_a_replica(slurm, job):
     described = slurm.describe(job)
-    assert described is not None
     told = [
         (status.role, replica.id, replica.node, replica.state, replica.exit_code, replica.reason)
         for status in described.roles_statuses
@@ -81,6 +80,4 @@ def test_steps_are_asked_for_only_when_the_job_is_opened(slurm, commands, job):
 
 def test_a_script_of_a_single_task_has_no_steps(slurm, commands, job):
     commands.accounted(ROWS[0], ROWS[1], ROWS[2])
-    described = slurm.describe(job)
-    assert described is not None
-    assert [status.role for status in described.roles_statuses] == ["batch"]
+    assert [status.role for status in slurm.describe(job).roles_statuses] == ["batch"]

@@ -1,7 +1,5 @@
 """What replicas use, by sstat's answers."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +8,7 @@ from torchx_tui.backends.slurm import client
 from torchx_tui.specs.errors import SchedulerError
 
 
-def rows(*values: tuple[str, ...]) -> str:
+def rows(*values):
     return "".join("|".join(row) + "\n" for row in values)
 
 

@@ -4,25 +4,23 @@ Constructed after the sources of each version, not recorded: what is said of a j
 file and its states; new fields and words come.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 from support.slurm_commands import FIELD, RECORD
+from support.tables import tables
 
 from torchx_tui.backends.api import Stream
-from torchx_tui.backends.slurm.advice import parse_estimate
 from torchx_tui.backends.slurm.cluster import limits_in, parse_nodes, parse_pairs, parse_partitions, parse_qos
-from torchx_tui.backends.slurm.commands import Answer
-from torchx_tui.backends.slurm.jobs import app_state
 from torchx_tui.backends.slurm.versions import LATER_FIELDS
 from torchx_tui.specs.status import AppState
+
+table = tables(__file__)
 
 VERSIONS = ("22.05", "23.02", "23.11", "24.05", "24.11", "25.05", "25.11", "26.05")
 
 
-def squeue_job(version: str, **more: str) -> dict[str, str]:
+def squeue_job(version, **more):
     """Return what squeue of a version says of a job otherwise."""
     # The raw status of wait() before 23.02; StdOut is (null) without --expand-patterns from 24.05.
     code = "768" if version == "22.05" else "3:0"
@@ -43,7 +41,6 @@ def squeue_job(version: str, **more: str) -> dict[str, str]:
 def test_a_job_that_failed_in_the_queue(slurm, commands, version):
     commands.queue(squeue_job(version, State="FAILED", EndTime="1795258110", Reason="NonZeroExitCode"))
     described = slurm.describe("7")
-    assert described is not None
     assert described.state is AppState.FAILED
     assert described.metadata["batch output"] == "/home/alice/slurm-7.out"
     (status,) = described.roles_statuses
@@ -87,20 +84,11 @@ def test_a_job_in_accounting(slurm, commands, version):
     assert rows["9"].msg.startswith("cancelled by root")
 
 
-@pytest.mark.parametrize(
-    ("state", "expected"),
-    [
-        # A flag stands in the place of the state while it lasts; the last three came with 23.11 to 25.05.
-        ("COMPLETING", AppState.RUNNING),
-        ("POWER_UP_NODE", AppState.PENDING),
-        ("LAUNCH_FAILED", AppState.FAILED),
-        ("RECONFIG_FAIL", AppState.FAILED),
-        ("EXPEDITING", AppState.PENDING),
-        ("A_WORD_OF_NEXT_YEAR", AppState.UNKNOWN),
-    ],
-)
-def test_a_state(state, expected):
-    assert app_state(state) is expected
+@table("states", "word state is_explained")
+def test_a_state(slurm, commands, word, state, is_explained):
+    commands.queue({"State": word})
+    (row,) = slurm.list()
+    assert (row.state.name, bool(row.msg)) == (state, is_explained)
 
 
 @pytest.mark.parametrize("more", ["", " Topology=block QosList=(null)", " ResumeTimeout=GLOBAL\tSuspendTimeout=GLOBAL"])
@@ -120,20 +108,7 @@ def test_limits_in_scontrol_with_fields_that_come():
     assert limits_in(found["MaxTRESPU"])["cpu"] == ("2", "2")
 
 
-@pytest.mark.parametrize(
-    ("state", "is_usable"),
-    [
-        ("idle", True),
-        ("mixed-", True),
-        ("planned", True),
-        ("blocked", True),
-        ("drained*", False),
-        ("inval", False),
-        ("idle*", False),
-        ("mixed$", False),
-        ("idle~", True),
-    ],
-)
+@table("states of nodes", "state is_usable")
 def test_states_of_nodes(state, is_usable):
     values = ("n1", "main", state, "2/2/0/4", "gpu:a100:4(S:0-1)", "gpu:a100:1(IDX:0)", "4000", "0", "none")
     (node,) = parse_nodes(FIELD.join(values) + RECORD + "\n")
@@ -149,28 +124,12 @@ def test_partitions_with_a_state_that_is_no_word_of_22_05():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("count", ["using 2 processors on nodes n1", "using 2 processors on nodes n[1-2],gpu1"])
-def test_an_estimate(count):
-    found = parse_estimate(Answer(0, "", f"sbatch: Job 10119 to start at 4000 {count} in partition main\n"))
-    assert found is not None
-    assert found.start == 4000
-
-
-@pytest.mark.parametrize(
-    ("version", "expected"),
-    [
-        ("20.11", []),
-        ("22.05", ["SubmitLine"]),
-        ("24.05", ["SubmitLine", "FailedNode", "StdOut", "StdErr"]),
-        ("26.05", ["SubmitLine", "FailedNode", "StdOut", "StdErr", "Restarts", "SLUID"]),
-    ],
-)
+@table("fields that sacct is asked for", "version expected")
 def test_fields_that_sacct_is_asked_for(slurm, commands, version, expected):
     commands.set_version(version)
     commands.accounted({})
     assert [row.app_id for row in slurm.list()] == ["7"]
-    asked = commands.calls("sacct")[-1][-1].split(",")
-    assert [name for name in asked if name in LATER_FIELDS["sacct"]] == expected
+    assert [name for name in commands.calls("sacct")[-1][-1].split(",") if name in LATER_FIELDS["sacct"]] == expected
 
 
 def test_an_upgrade_is_noticed(slurm, commands):

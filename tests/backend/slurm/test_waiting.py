@@ -1,18 +1,18 @@
 """Why a job waits: a sentence for each of Slurm's reasons, and what Slurm says of it beside."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path
 
 import pytest
-from support.slurm_commands import FIELD, RECORD, SlurmCommands
+from support.slurm_commands import FIELD, RECORD
+from support.tables import tables
 
 from torchx_tui.backends.slurm.reasons import reason
-from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.slurm.waiting import clock
 from torchx_tui.base.files import user_name
+
+table = tables(__file__)
 
 RECORDINGS = Path(__file__).with_name("recordings")
 
@@ -73,113 +73,56 @@ OTHERS = """
 """
 
 
-def why(slurm: SlurmScheduler, commands: SlurmCommands, text: str, *others: dict[str, str], **fields: str) -> str:
-    """Return what a job's description says when it waits for a reason."""
-    shown = described(slurm, commands, text, *others, **fields)
-    rows = {row.app_id: row for row in slurm.list()}
-    # The row says the same after Slurm's own word, without what is asked beside; of a dependency it has the names.
-    word, _, sentence = rows["7"].msg.partition(": ")
-    assert shown.startswith((rows["7"].msg, sentence or "none")) or word.startswith("after ")
-    return shown
+@pytest.fixture
+def why(slurm, described):
+    """Return what returns a job's message when it waits for a reason."""
+
+    def find(text, *others, **fields):
+        shown = described(text, *others, **fields)
+        rows = {row.app_id: row for row in slurm.list()}
+        # The row says the same after Slurm's own word, without what is asked beside; of a dependency it has the names.
+        word, _, sentence = rows["7"].msg.partition(": ")
+        assert shown.startswith((rows["7"].msg, sentence or "none")) or word.startswith("after ")
+        return shown
+
+    return find
 
 
-def described(slurm: SlurmScheduler, commands: SlurmCommands, text: str, *others: dict[str, str], **fields: str) -> str:
-    """Return the same without a look at the row, which asks nothing beside."""
-    waits = {"State": "PENDING", "Reason": text, "StartTime": "N/A", "NodeList": "", **fields}
-    commands.queue(waits, *others)
-    told = slurm.describe("7")
-    assert told is not None
-    assert told.state.name == "PENDING"
-    return told.msg
+@pytest.fixture
+def described(slurm, commands):
+    """Return what returns the same without a look at the row, which asks nothing beside."""
+
+    def describe(text, *others, **fields):
+        waits = {"State": "PENDING", "Reason": text, "StartTime": "N/A", "NodeList": "", **fields}
+        commands.queue(waits, *others)
+        told = slurm.describe("7")
+        assert told.state.name == "PENDING"
+        return told.msg
+
+    return describe
 
 
-def row_of(slurm: SlurmScheduler, commands: SlurmCommands, text: str, **fields: str) -> str:
+def row_of(slurm, commands, text, **fields):
     commands.queue({"State": "PENDING", "Reason": text, **fields})
     return slurm.list()[0].msg
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("None", "the scheduler has not considered it yet"),
-        ("Dependency", "it waits for other jobs"),
-        ("JobHeldUser", "it is held by its user: release it"),
-        ("JobHeldAdmin", "it is held by an administrator: ask them to release it"),
-        (
-            "JobHoldMaxRequeue",
-            "its launch failed several times, and it is held: check its nodes, then release it",
-        ),
-        ("job requeued in held state", "it is held by its user: release it"),
-        ("launch failed requeued held", "its launch failed several times, and it is held"),
-        ("ReservationDeleted", "its reservation was deleted: cancel it, and choose another reservation"),
-        ("InvalidAccount", "its account is no longer valid: choose another account"),
-        ("InvalidQOS", "its QOS is no longer valid: choose another QOS"),
-        ("QOSUsageThreshold", "its QOS requires a higher fair share than it has"),
-        ("MaxMemPerLimit", "it asks for more memory per CPU than is allowed: ask for less memory"),
-        ("Cleaning", "its last run is being cleaned up"),
-        ("Prolog", "its nodes are being prepared"),
-        ("BurstBufferStageIn", "its data is being copied to the burst buffer"),
-        ("SomethingOfTomorrow", "Slurm says SomethingOfTomorrow"),
-        # Control characters of a reason do not reach the screen.
-        ("odd\x1b[31m", "Slurm says odd"),
-    ],
-)
-def test_a_sentence(slurm, commands, text, sentence):
-    assert why(slurm, commands, text).startswith(sentence)
+@table("sentence", "text sentence")
+def test_a_sentence(why, text, sentence):
+    assert why(text).startswith(sentence)
 
 
-@pytest.mark.parametrize(
-    ("text", "fields", "told"),
-    [
-        ("PartitionTimeLimit", {}, "it asks for 1h, and the partition main allows 30m"),
-        ("PartitionNodeLimit", {"NumNodes": "9"}, "it asks for 9 nodes, and the partition main allows 1 to 2"),
-        ("PartitionConfig", {"NumCPUs": "99"}, "it asks for 99 CPUs, and the partition main has 12"),
-        ("PartitionDown", {}, "its partition is down: choose another partition; the partition main is DOWN"),
-        ("PartitionInactive", {}, "the partition main is DOWN"),
-        ("AccountNotAllowed", {}, "the partition main does not allow the account silver, only gold"),
-        (
-            "Job's account not permitted to use this partition (goldonly allows gold not silver)",
-            {},
-            "its account may not use this partition: choose another account or partition; "
-            "the partition main does not allow the account silver, only gold",
-        ),
-        ("QOSNotAllowed", {}, "the partition main does not allow the QOS normal, only fast"),
-        ("BadConstraints", {"Feature": "v100"}, "it asks for v100"),
-    ],
-)
-def test_partition(slurm, commands, text, fields, told):
+@table("partition", "text fields told")
+def test_partition(commands, why, text, fields, told):
     commands.answer("scontrol-show-partition-main", PARTITION)
-    assert told in why(slurm, commands, text, **fields)
+    assert told in why(text, **fields)
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("AssocGrpCpuLimit", "GrpTRES of the account silver: 3 of 4 CPUs in use"),
-        ("AssocGrpJobsLimit", "GrpJobs of the account silver: 3 of 3 jobs in use"),
-        ("AssocGrpGRES", "GrpTRES of the account silver: 8 of 8 GPUs in use"),
-        ("AssocGrpCPUMinutesLimit", "GrpTRESMins of the account silver: 8 of 1,000 CPU minutes used"),
-        ("AssocGrpCPURunMinutesLimit", "GrpTRESRunMins of the account silver: 900 of 1,000 CPU minutes in use"),
-        ("AssocMaxJobsLimit", "MaxJobs of the account silver: 2 of 2 jobs in use"),
-        ("AssocMaxWallDurationPerJobLimit", "MaxWallPJ of the account silver: 30 minutes, and it asks for 60"),
-        ("AssocMaxCpuPerJobLimit", "MaxTRESPJ of the account silver: 2 CPUs"),
-        ("AssocMaxCpuMinutesPerJobLimit", "MaxTRESMinsPJ of the account silver: 60 CPU minutes, and it asks for 120"),
-        ("QOSGrpJobsLimit", "GrpJobs of the QOS normal: 5 of 5 jobs in use"),
-        ("QOSGrpCpuLimit", "GrpTRES of the QOS normal: 6 of 6 CPUs in use"),
-        ("QOSMaxCpuPerUserLimit", "MaxTRESPU of the QOS normal: 2 of 2 CPUs in use"),
-        ("QOSMaxJobsPerUserLimit", "MaxJobsPU of the QOS normal: 4 of 4 jobs in use"),
-        ("QOSMaxWallDurationPerJobLimit", "MaxWallPJ of the QOS normal: 10 minutes"),
-        ("QOSMaxCpuPerJobLimit", "MaxTRESPJ of the QOS normal: 2 CPUs"),
-        ("QOSMinGRES", "MinTRESPJ of the QOS normal: 1 GPUs, and it asks for 0"),
-        # A limit that is hidden from the user is not guessed.
-        ("AssocGrpMemLimit", "the jobs of its account with this one need more memory than it allows"),
-        ("QOSMaxMemoryPerUser", "your jobs with this one need more memory than its QOS allows you"),
-    ],
-)
-def test_limits(slurm, commands, text, told):
+@table("limits", "text told")
+def test_limits(commands, why, text, told):
     commands.answer("scontrol-show-assoc_mgr-accounts=silver", ACCOUNT)
     commands.answer("scontrol-show-assoc_mgr-qos=normal", QOS)
-    assert told in why(slurm, commands, text, UserName=user_name())
+    assert told in why(text, UserName=user_name())
 
 
 @pytest.mark.parametrize(
@@ -190,7 +133,7 @@ def test_every_other_code_of_slurm_is_a_sentence(code):
     assert not reason(code).sentence.startswith("Slurm says")
 
 
-def test_resources(slurm, commands):
+def test_resources(commands, why):
     commands.nodes(
         {
             "NodeList": "n1",
@@ -210,8 +153,6 @@ def test_resources(slurm, commands):
     )
     start = int(time.time()) + 3600
     told = why(
-        slurm,
-        commands,
         "Resources",
         StartTime=f"{start:.0f}",
         SchedNodes="n1",
@@ -230,18 +171,18 @@ def test_times_of_today_have_no_date():
     assert clock(now + 2 * 86400).startswith(time.strftime("%Y-%m-%d ", time.localtime(now + 2 * 86400)))
 
 
-def test_no_estimate_of_centuries_ahead(slurm, commands):
-    assert "expects" not in why(slurm, commands, "Priority", StartTime="23250000000")
+def test_no_estimate_of_centuries_ahead(why):
+    assert "expects" not in why("Priority", StartTime="23250000000")
     # Nor one that has passed.
-    assert "expects" not in why(slurm, commands, "Priority", StartTime="1795258000")
+    assert "expects" not in why("Priority", StartTime="1795258000")
 
 
-def test_named_nodes_are_down(slurm, commands):
+def test_named_nodes_are_down(commands, why):
     commands.nodes(
         {"NodeList": "n1", "StateLong": "down", "CPUsState": "0/0/4/4", "Reason": "Not responding"},
         {"NodeList": "n2", "StateLong": "drained", "CPUsState": "0/0/4/4", "Reason": "bad fan"},
     )
-    told = why(slurm, commands, "ReqNodeNotAvail, UnavailableNodes:n2")
+    told = why("ReqNodeNotAvail, UnavailableNodes:n2")
     assert "n2 is drained (bad fan)" in told
     assert "n1" not in told
 
@@ -249,9 +190,7 @@ def test_named_nodes_are_down(slurm, commands):
 def test_the_rank_in_the_queue(slurm, commands):
     commands.queue({"State": "PENDING", "Reason": "Priority", "StartTime": "N/A"})
     commands.answer("squeue-%A-main", "3\n5\n7\n9\n")
-    described = slurm.describe("7")
-    assert described is not None
-    assert "2 of the 4 jobs that wait in main are ahead of it" in described.msg
+    assert "2 of the 4 jobs that wait in main are ahead of it" in slurm.describe("7").msg
 
 
 @pytest.mark.parametrize(
@@ -264,38 +203,37 @@ def test_the_rank_in_the_queue(slurm, commands):
         ("", ""),
     ],
 )  # fmt: skip
-def test_the_factors_of_a_priority(slurm, commands, printed, expected):
+def test_the_factors_of_a_priority(commands, why, printed, expected):
     commands.answer("sprio", printed)
-    assert why(slurm, commands, "Priority").partition("its priority is ")[2] == expected
+    assert why("Priority").partition("its priority is ")[2] == expected
 
 
-def test_an_earliest_start(slurm, commands):
-    told = why(slurm, commands, "BeginTime", EligibleTime="1827000000", StartTime="1827000000")
+def test_an_earliest_start(why):
+    told = why("BeginTime", EligibleTime="1827000000", StartTime="1827000000")
     assert "its begin time has not come; it may start at 2027-11-" in told
 
 
-def test_the_limit_of_an_array(slurm, commands):
-    told = why(slurm, commands, "JobArrayTaskLimit", ArrayTaskID="2-19%2")
+def test_the_limit_of_an_array(why):
+    told = why("JobArrayTaskLimit", ArrayTaskID="2-19%2")
     assert told == "its array runs as many tasks as it may at once: raise the array's limit (%N); 2 at once"
 
 
-def test_licences(slurm, commands):
+def test_licences(commands, why):
     commands.answer("scontrol-show-licenses", "LicenseName=matlab Total=1 Used=1 Free=0 Reserved=0 Remote=no\n")
-    told = why(slurm, commands, "Licenses", Licenses="matlab:1,none:2")
+    told = why("Licenses", Licenses="matlab:1,none:2")
     assert told.endswith("0 of 1 licences matlab are free, and it asks for 1")
 
 
-def test_a_reservation(slurm, commands):
+def test_a_reservation(commands, why):
     commands.answer(
         "scontrol-show-reservation-nightly",
         "ReservationName=nightly StartTime=1827000000 EndTime=1827003600 Duration=01:00:00 Nodes=n2 State=INACTIVE\n",
     )
-    assert "the reservation nightly begins at 2027-11-" in why(slurm, commands, "Reservation", Reservation="nightly")
+    assert "the reservation nightly begins at 2027-11-" in why("Reservation", Reservation="nightly")
 
 
-def test_dependencies_by_name_and_state(slurm, commands):
-    told = why(
-        slurm, commands, "Dependency", {"JobID": "3", "Name": "prepare"},
+def test_dependencies_by_name_and_state(why):
+    told = why("Dependency", {"JobID": "3", "Name": "prepare"},
         Dependency="afterok:3(unfulfilled),afterany:99_*(unfulfilled),singleton(unfulfilled)",
     )  # fmt: skip
     assert told.endswith(
@@ -304,28 +242,24 @@ def test_dependencies_by_name_and_state(slurm, commands):
     )
 
 
-def test_one_that_never_starts(slurm, commands):
-    told = why(
-        slurm, commands, "DependencyNeverSatisfied", {"JobID": "3", "Name": "prepare", "State": "FAILED"},
+def test_one_that_never_starts(why):
+    told = why("DependencyNeverSatisfied", {"JobID": "3", "Name": "prepare", "State": "FAILED"},
         Dependency="afterok:3(failed)",
     )  # fmt: skip
     assert "so it never starts: cancel it" in told
     assert "prepare (3), which is FAILED, has succeeded" in told
 
 
-def test_what_cannot_be_asked_is_left_out(slurm, commands):
+def test_what_cannot_be_asked_is_left_out(commands, why):
     commands.answer("scontrol", err="slurm_load_assoc_mgr error: Access/permission denied\n", code=1)
-    assert (
-        why(slurm, commands, "AssocGrpCpuLimit")
-        == "the jobs of its account with this one need more CPUs than it allows"
-    )
+    assert why("AssocGrpCpuLimit") == "the jobs of its account with this one need more CPUs than it allows"
 
 
-def test_what_is_asked_beside_is_asked_once_a_minute(slurm, commands):
+def test_what_is_asked_beside_is_asked_once_a_minute(commands, why):
     commands.answer("scontrol-show-partition-main", PARTITION)
     for _ in range(3):
-        why(slurm, commands, "PartitionTimeLimit")
-    assert len([call for call in commands.calls("scontrol") if "partition" in call]) == 1
+        why("PartitionTimeLimit")
+    assert len(commands.calls("scontrol", "partition")) == 1
 
 
 def test_a_row_names_the_jobs_that_it_waits_for(slurm, commands):
@@ -336,7 +270,7 @@ def test_a_row_names_the_jobs_that_it_waits_for(slurm, commands):
     assert [row.msg for row in slurm.list() if row.app_id == "7"] == ["after prepare 3, 4"]
 
 
-def recorded(commands: SlurmCommands, version: str) -> None:
+def recorded(commands, version):
     """Let scontrol print limits as a version does, whose user stands for this one."""
     text = (RECORDINGS / f"assoc_mgr_{version}.txt").read_text().replace("alice", user_name())
     accounts, _, rest = text.partition("QOS Records\n")
@@ -346,40 +280,31 @@ def recorded(commands: SlurmCommands, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["24.11", "26.05"])
-@pytest.mark.parametrize(
-    ("text", "fields", "told"),
-    [
-        ("QOSMaxCpuPerUserLimit", {"QOS": "vip"}, "MaxTRESPU of the QOS vip: 3 of 4 CPUs in use"),
-        ("QOSMaxJobsPerUserLimit", {"QOS": "vip"}, "MaxJobsPU of the QOS vip: 1 of 2 jobs in use"),
-        ("AssocGrpJobsLimit", {"Account": "tiny"}, "GrpJobs of the account tiny: 1 of 1 jobs in use"),
-        ("AssocGrpCpuLimit", {"Account": "tiny"}, "GrpTRES of the account tiny: 2 of 2 CPUs in use"),
-        ("AssocMaxJobsLimit", {"Account": "nlp"}, "MaxJobs of the account nlp: 0 of 1 jobs in use"),
-    ],
-)
-def test_limits_as_newer_versions_print_them(slurm, commands, version, text, fields, told):
+@table("limits as newer versions print them", "text fields told")
+def test_limits_as_newer_versions_print_them(commands, why, version, text, fields, told):
     recorded(commands, version)
-    assert told in why(slurm, commands, text, UserName=user_name(), **fields)
+    assert told in why(text, UserName=user_name(), **fields)
 
 
-def test_limits_of_an_account_in_a_qos(slurm, commands):
+def test_limits_of_an_account_in_a_qos(commands, why):
     commands.answer("scontrol-show-assoc_mgr-qos=normal", QOS.replace("MaxTRESPA=cpu=3(3)", "MaxTRESPA=cpu=3(2)"))
-    assert "MaxTRESPA of the QOS normal: 2 of 3 CPUs in use" in why(slurm, commands, "MaxCpuPerAccount")
-    assert "MaxTRESPA" not in why(slurm, commands, "MaxCpuPerAccount", Account="gold")
+    assert "MaxTRESPA of the QOS normal: 2 of 3 CPUs in use" in why("MaxCpuPerAccount")
+    assert "MaxTRESPA" not in why("MaxCpuPerAccount", Account="gold")
 
 
-def test_limits_of_accounts_above(slurm, commands):
+def test_limits_of_accounts_above(commands, why):
     line = "ClusterName=ref Account={} UserName= Partition= ParentAccount={} GrpTRES={}\n"
     commands.answer("scontrol-show-assoc_mgr-accounts=silver", line.format("silver", "lab(3)", "cpu=N(4)"))
     commands.answer("scontrol-show-assoc_mgr-accounts=lab", line.format("lab", "root(1)", "cpu=4(4)"))
-    assert "GrpTRES of the account lab: 4 of 4 CPUs in use" in why(slurm, commands, "AssocGrpCpuLimit")
+    assert "GrpTRES of the account lab: 4 of 4 CPUs in use" in why("AssocGrpCpuLimit")
     # What is further up is not asked for.
-    assert not [call for call in commands.calls("scontrol") if "accounts=root" in call]
+    assert not commands.calls("scontrol", "accounts=root")
 
 
-def test_limits_of_the_qos_of_the_partition(slurm, commands):
+def test_limits_of_the_qos_of_the_partition(commands, why):
     commands.answer("scontrol-show-assoc_mgr-qos=part", "QOS=part(9)\n    GrpTRES=cpu=6(5)\n")
     commands.answer("scontrol-show-partition-main", PARTITION.replace("QoS=N/A", "QoS=part"))
-    told = why(slurm, commands, "QOSGrpCpuLimit")
+    told = why("QOSGrpCpuLimit")
     assert told.endswith("GrpTRES of the QOS part of the partition: 5 of 6 CPUs in use")
 
 
@@ -387,33 +312,16 @@ ALONE = "QOS=normal(1)\n GrpTRES=cpu=6(2),mem=1000(0),gres/gpu=2(0)\n GrpTRESRun
 TRES = "cpu=8,mem=4G,node=1,billing=8,gres/gpu=4"
 
 
-@pytest.mark.parametrize(
-    ("code", "told"),
-    [
-        ("QOSGrpCpuLimit", "it asks for more CPUs than its QOS allows: ask for less; "
-         "GrpTRES of the QOS normal: 6 CPUs, and it alone asks for 8: it can never start"),
-        ("QOSGrpMemLimit", "GrpTRES of the QOS normal: 1,000 MB of memory, and it alone asks for 4,096: it can never"),
-        ("QOSGrpGRES", "GrpTRES of the QOS normal: 2 GPUs, and it alone asks for 4: it can never start"),
-        ("QOSGrpCPURunMinutesLimit", "GrpTRESRunMins of the QOS normal: 100 CPU minutes, and it alone asks for 480: "),
-        ("QOSGrpWallLimit", "GrpWall of the QOS normal: 30 minutes, and it alone asks for 60: it can never start"),
-    ],
-)  # fmt: skip
-def test_a_limit_that_the_job_alone_exceeds(slurm, commands, code, told):
+@table("limit that the job alone exceeds", "code told")  # fmt: skip
+def test_a_limit_that_the_job_alone_exceeds(commands, described, code, told):
     commands.answer("scontrol-show-assoc_mgr-qos=normal", ALONE)
     soon = f"{time.time() + 600:.0f}"
-    shown = described(slurm, commands, code, NumCPUs="8", StartTime=soon, **{"tres-alloc": TRES})
+    shown = described(code, NumCPUs="8", StartTime=soon, **{"tres-alloc": TRES})
     assert told in shown
     assert "expects" not in shown
 
 
-@pytest.mark.parametrize(
-    ("code", "is_planned"),
-    [
-        ("Resources", True), ("Priority", True), ("QOSMaxCpuPerJobLimit", False), ("QOSGrpCpuLimit", False),
-        ("AssocMaxJobsLimit", False), ("MaxCpuPerAccount", False), ("PartitionTimeLimit", False),
-        ("JobHeldUser", False),
-    ],
-)  # fmt: skip
+@table("rows of jobs that are not planned have no start", "code is_planned")  # fmt: skip
 def test_rows_of_jobs_that_are_not_planned_have_no_start(slurm, commands, code, is_planned):
     told = row_of(slurm, commands, code, StartTime=f"{time.time() + 600:.0f}")
     assert told.startswith(f"{code}, start " if is_planned else f"{code}: ")
@@ -439,32 +347,32 @@ DOWN = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher 
         ("AllowAccounts=ALL AllowQos=ALL", "no node is open to it: they are down, drained"),
     ],
 )  # fmt: skip
-def test_what_may_not_use_the_partition_is_not_said_of_nodes(slurm, commands, allows, told):
+def test_what_may_not_use_the_partition_is_not_said_of_nodes(commands, described, allows, told):
     commands.answer("scontrol-show-partition-main", f"PartitionName=main {allows} State=UP\n")
     soon = f"{time.time() + 600:.0f}"
-    shown = described(slurm, commands, DOWN, StartTime=soon)
+    shown = described(DOWN, StartTime=soon)
     assert shown.startswith(told)
     assert ("expects" in shown) is told.startswith("no node")
 
 
-def test_free_cpus_and_whole_nodes(slurm, commands):
+def test_free_cpus_and_whole_nodes(commands, why):
     commands.nodes(
         *({"NodeList": f"n{number}", "StateLong": "mixed", "CPUsState": f"{4 - idle}/{idle}/0/4"}
           for number, idle in ((1, 0), (2, 4), (3, 3))),
     )  # fmt: skip
     told = "7 of 12 CPUs of main are free, and 1 of 3 whole nodes; it asks for 8 CPUs on 2 nodes"
-    assert told in why(slurm, commands, "Resources", NumCPUs="8", NumNodes="2")
+    assert told in why("Resources", NumCPUs="8", NumNodes="2")
 
 
-def test_nodes_of_several_partitions_count_once(slurm, commands):
+def test_nodes_of_several_partitions_count_once(commands, why):
     nodes = [{"NodeList": "n1", "Partition": name, "StateLong": "idle", "CPUsState": "0/4/0/4"} for name in "ab"]
     commands.nodes(*nodes)
-    assert "4 of 4 CPUs of a,b are free, and 1 of 1 whole nodes" in why(slurm, commands, "Resources", Partition="a,b")
+    assert "4 of 4 CPUs of a,b are free, and 1 of 1 whole nodes" in why("Resources", Partition="a,b")
 
 
-def test_a_requeued_job_says_when_it_starts_again(slurm, commands):
+def test_a_requeued_job_says_when_it_starts_again(why):
     soon = int(time.time()) + 100
-    told = why(slurm, commands, "BeginTime", RestartCnt="1", EligibleTime=f"{soon:.0f}", StartTime=f"{soon:.0f}")
+    told = why("BeginTime", RestartCnt="1", EligibleTime=f"{soon:.0f}", StartTime=f"{soon:.0f}")
     assert told == f"it was requeued, and starts again at {clock(soon)}"
 
 
@@ -475,11 +383,11 @@ def test_the_doctor_counts_each_node_once(slurm, commands):
     assert "3 nodes in the partitions main, short, long" in slurm.check()[0].what
 
 
-def test_a_controller_that_is_down_is_waited_for_once(slurm, commands):
+def test_a_controller_that_is_down_is_waited_for_once(commands, described):
     for name in ("scontrol", "sinfo"):
         commands.answer(name, err="Unable to contact slurm controller (connect failure)\n", code=1, seconds=2.5)
     began = time.monotonic()
-    described(slurm, commands, "QOSGrpCpuLimit")
-    described(slurm, commands, "Resources")
+    described("QOSGrpCpuLimit")
+    described("Resources")
     assert len(commands.calls("scontrol") + commands.calls("sinfo")) == 1
     assert time.monotonic() - began > 2.5

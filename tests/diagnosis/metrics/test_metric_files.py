@@ -11,6 +11,7 @@ import struct
 from pathlib import Path
 
 import pytest
+from support.tables import toml_table
 
 from torchx_tui.diagnosis.metrics.files import MetricFiles
 from torchx_tui.diagnosis.metrics.find import Folder, find_metric_files
@@ -21,6 +22,7 @@ from torchx_tui.diagnosis.metrics.tfevents import EventFile
 from torchx_tui.diagnosis.metrics.wandb_log import WandbFile
 
 DATA = Path(__file__).parent.parent / "data"
+TABLES = toml_table(Path(__file__).with_name("metric_files.toml"))
 READERS: list[tuple[type[MetricFile], str]] = [
     (EventFile, "hf.tfevents"),
     (EventFile, "lightning.tfevents"),
@@ -186,71 +188,23 @@ def test_reader_that_fails_costs_its_file_only(tmp_path):
     assert file.failure == "x cannot be read: AttributeError: no such thing"
 
 
-TEXT_FORMATS = {
-    # Keras' CSVLogger
-    "training.log": ("epoch,accuracy,loss\n0,0.25,1.5\n1,0.5,1.25\n", "loss", [(0, 1.5), (1, 1.25)]),
-    # separated by semicolons
-    "history.csv": ("epoch;loss\n1;1.5\n2;1.25\n", "loss", [(1, 1.5), (2, 1.25)]),
-    "dvclive/plots/metrics/train/loss.tsv": ("step\tloss\n0\t1.5\n1\t1.25\n", "train/loss", [(0, 1.5), (1, 1.25)]),
-    # DeePMD-kit
-    "lcurve.out": (
-        "#  step      rmse_val    rmse_trn\n# a comment\n      0      2.5e+01    2.0e+01\n    100  1.5e+01 1.0e+01\n",
-        "rmse_trn",
-        [(0, 20.0), (100, 10.0)],
-    ),
-    # sacred
-    "metrics.json": (
-        json.dumps({"loss": {"steps": [0, 10], "timestamps": ["2026-11-22", "2026-11-22"], "values": [1.5, 1.25]}}),
-        "loss",
-        [(0, 1.5), (10, 1.25)],
-    ),
-    # LLaMA-Factory, ms-swift, Ray Tune
-    "trainer_log.jsonl": (
-        '{"current_steps": 5, "total_steps": 90, "loss": 1.5, "elapsed_time": "0:00:09"}\n',
-        "loss",
-        [(5, 1.5)],
-    ),
-    "logging.jsonl": ('{"loss": 1.5, "global_step/max_steps": "10/90"}\n', "loss", [(10, 1.5)]),
-    "out": ('{"training_iteration": 3, "loss": 1.5, "config": {"lr": 1}}\n', "loss", [(3, 1.5)]),
-    # no usual name, neither of the file nor of its columns
-    "anything.txt": ("walltime,n,cost\n9,1,1.5\n9,2,1.25\n9,4,1.0\n", "cost", [(1, 1.5), (2, 1.25), (4, 1.0)]),
-}
-
-
-@pytest.mark.parametrize("name", TEXT_FORMATS)
+@pytest.mark.parametrize("name", TABLES["files"])
 def test_metric_files_are_recognised_by_content(name, tmp_path):
-    text, metric, values = TEXT_FORMATS[name]
+    case = TABLES["files"][name]
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    path.write_text(case["text"])
     file = open_metric_file(path)
     assert file is not None
-    assert values_of(read_all(file), metric) == values
+    points = read_all(file)
+    assert values_of(points, case["metric"]) == [(step, value) for step, value in case["points"]]
     assert not file.failure
+    # The last step is no metric.
+    if "total" in case:
+        assert ({point.name for point in points}, file.total) == ({case["metric"]}, case["total"])
 
 
-@pytest.mark.parametrize("name", ["trainer_log.jsonl", "logging.jsonl"])
-def test_total_is_read_from_rows(name, tmp_path):
-    path = tmp_path / name
-    path.write_text(TEXT_FORMATS[name][0])
-    file = open_metric_file(path)
-    assert file is not None
-    assert {point.name for point in read_all(file)} == {"loss"}
-    assert file.total == 90
-
-
-OTHER_TEXTS = {
-    "empty": "",
-    "log": "starting, with two words\nstep 1, loss 2\nstep 2, loss 1\nstep 3, loss 1\n",
-    "one row": "a,b\n1,2\n",
-    "nothing rises": "label,text\n3,a\n1,b\n2,c\n",
-    "summary of dvclive": '{\n    "step": 3,\n    "loss": 0.5\n}',
-    "configuration": '{"lr": 0.1, "seed": 3}\n',
-    "numbers": "1,2\n2,3\n3,4\n4,5\n",
-}
-
-
-@pytest.mark.parametrize("text", OTHER_TEXTS.values(), ids=OTHER_TEXTS)
+@pytest.mark.parametrize("text", TABLES["others"].values(), ids=TABLES["others"])
 def test_other_texts_are_not_metric_files(text, tmp_path):
     path = tmp_path / "x.txt"
     path.write_text(text)
@@ -259,7 +213,7 @@ def test_other_texts_are_not_metric_files(text, tmp_path):
 
 def test_written_tables_are_found_among_open_files(tmp_path):
     """A table that the job only reads is its data set, not its metrics."""
-    text, *_ = TEXT_FORMATS["anything.txt"]
+    text = TABLES["files"]["anything.txt"]["text"]
     for name in ("written.txt", "read.txt"):
         (tmp_path / name).write_text(text)
     with (tmp_path / "written.txt").open("a"), (tmp_path / "read.txt").open():
@@ -328,16 +282,8 @@ def test_vanished_file_is_dropped_when_others_are_found(tmp_path):
 LONG = "x" * 300
 
 
-@pytest.mark.parametrize(
-    "word", [LONG, f"--out={LONG}/a", f"--out=/{LONG}", "--out=a\0b", "\ud800", "/" + "y/" * 4_000]
-)
-def test_arguments_that_cannot_be_paths_cost_nothing(word, tmp_path):
+@pytest.mark.parametrize("name", [LONG, f"{LONG}/a", f"/{LONG}", "a\0b", "\ud800", "/" + "y/" * 4_000])
+def test_arguments_and_folders_that_cannot_be_paths_cost_nothing(name, tmp_path):
     (tmp_path / "metrics.csv").write_text("step,loss\n1,2\n")
-    assert find_metric_files([], [Folder(tmp_path)], [word], 0.0) == [tmp_path / "metrics.csv"]
-
-
-@pytest.mark.parametrize("name", [LONG, "a\0b", "\ud800"])
-def test_folders_that_cannot_be_paths_cost_nothing(name, tmp_path):
-    (tmp_path / "metrics.csv").write_text("step,loss\n1,2\n")
-    places = [Folder(Path("/", name)), Folder(tmp_path), Folder(tmp_path / name, f"/{name}")]
-    assert find_metric_files([], places, ["--out=/a"], 0.0) == [tmp_path / "metrics.csv"]
+    folders = [Folder(Path("/", name)), Folder(tmp_path), Folder(tmp_path / name, f"/{name}")]
+    assert find_metric_files([], folders, [name, f"--out={name}"], 0.0) == [tmp_path / "metrics.csv"]

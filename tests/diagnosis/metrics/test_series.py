@@ -93,9 +93,8 @@ def test_spike_does_not_spoil_the_smoothed_values_after_it():
     assert smooth[150:390] == pytest.approx([1.5] * 240, rel=0.05)
 
 
-def test_series_come_back_from_disk(tmp_path, monkeypatch):
+def test_series_come_back_from_disk():
     """As they were, readable by their user only, and they go on growing as they would have."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     whole = make_series([float(n) for n in range(7_777)])
     half = make_series([float(n) for n in range(5_001)])
     save_series("local_cwd://torchx/a b/../x", {"loss": half}, {"step": 5.0})
@@ -108,9 +107,8 @@ def test_series_come_back_from_disk(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("damage", [b"", b"\x81", b"\x80", b"\x83\xa7version\x01\xa5facts\x80\xa6series\x91\x80"])
-def test_a_broken_file_is_none(damage, tmp_path, monkeypatch):
+def test_a_broken_file_is_none(damage):
     """What cannot be read is as if it were not there."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     save_series("local_cwd://torchx/a", {"loss": make_series([1.0, 2.0])})
     metrics_path("local_cwd://torchx/a").write_bytes(damage)
     assert load_series("local_cwd://torchx/a") == ({}, {})

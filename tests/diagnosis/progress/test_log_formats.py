@@ -1,303 +1,147 @@
-"""Recall and precision over the outputs of real trainers, against patterns that were written by hand for each."""
+"""Recall and precision over the outputs of trainers.
+
+`log_truths.toml` has a pattern for each series, written by hand. Its logs in `data/logs_further` were written after the
+trainers' sources and documentation, for which the rules were not made. `real_truths.json` has the values of short runs
+of further trainers: before any rule was changed for them, 83.3 % of their values were found, and 84.1 % of what was
+found was right.
+"""
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from support.tables import toml_table
 
 from torchx_tui.diagnosis.progress.tracker import ProgressTracker
 
-LOGS = Path(__file__).parent.parent / "data" / "logs"
-N = r"(-?[\d,.]+(?:[eE][-+]?\d+)?|nan)"
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-
-
-def _named(*names: str, sep: str = "[=:] ?", before: str = r"(?<![\w/ ])") -> dict[str, str]:
-    return {name: before + re.escape(name) + sep + N for name in names}
-
-
-TRUTHS: dict[str, dict[str, str]] = {
-    "torchtitan.src": {
-        "loss": r"- step: .*?loss: +" + N,
-        "grad_norm": "grad_norm: +" + N,
-        "tps": r"- step:.*tps: " + N,
-        "tflops": "tflops: " + N,
-        "mfu": "mfu: " + N + "%",
-        "eval/loss": "validate.*loss: +" + N,
-        "eval/tps": "validate.*tps: " + N,
-    },
-    "megatron.src": {
-        name: re.escape(name) + ": +" + N + r" \|"
-        for name in (
-            "consumed samples",
-            "elapsed time per iteration (ms)",
-            "throughput per GPU (TFLOP/s/GPU)",
-            "learning rate",
-            "lm loss",
-            "loss scale",
-            "grad norm",
-            "number of skipped iterations",
-            "number of nan iterations",
-        )
-    },
-    "deepspeed.src": {
-        "lr": r"lr=\[" + N,
-        **_named("RunningAvgSamplesPerSec", "CurrSamplesPerSec", "skipped", sep="=", before=""),
-        "MemAllocated": " MemAllocated=" + N,
-        "MaxMemAllocated": " MaxMemAllocated=" + N,
-    },
-    "fairseq.src": {
-        **{name: rf"(?:train_inner|train) .*[ ,|] ?(?<!_){name}[= ]{N}(?=,|$| )" for name in ("ppl", "wps", "lr")},
-        "gnorm": f"gnorm[= ]{N}(?=,|$| )",
-        "nll_loss": r"(?:train_inner|train) .*nll_loss[= ]" + N,
-        "loss": r"(?:train_inner|train) .*(?:\d |\| )loss[= ]" + N,
-        "eval/loss": r"\| valid .*\| loss " + N,
-        "eval/ppl": r"\| valid .*ppl " + N,
-    },
-    "olmo_core.src": {
-        name: "^    " + re.escape(name) + "=" + N
-        for name in (
-            "optim/LR (group 0)",
-            "optim/total grad norm",
-            "throughput/total tokens",
-            "throughput/device/TPS",
-            "throughput/device/MFU",
-            "train/CE loss",
-            "train/PPL",
-        )
-    },
-    "verl.src": {
-        name: "- " + name + ":" + N
-        for name in (
-            "global_seqlen/min",
-            "actor/entropy",
-            "actor/kl_loss",
-            "actor/pg_loss",
-            "actor/grad_norm",
-            "actor/lr",
-            "perf/mfu/actor",
-            "critic/score/mean",
-            "critic/rewards/mean",
-            "response_length/mean",
-            "timing_s/step",
-            "perf/throughput",
-        )
-    },
-    "torchtune.src": {
-        "loss": r"\| loss:" + N,
-        "lr": " lr:" + N,
-        "tokens_per_second_per_gpu": "gpu:" + N,
-        "grad_norm": "norm:" + N,
-        "peak_memory_active": "active:" + N,
-        "Loss": "Loss: " + N,
-    },
-    "nemo.src": {
-        "lr": r"\| lr: " + N,
-        "reduced_train_loss": r"\| reduced_train_loss: " + N,
-        "train_step_timing in s": "in s: " + N,
-        "consumed_samples": r"\| consumed_samples: " + N,
-    },
-    "mmengine.src": {
-        "lr": " lr: " + N,
-        "time": "train.* time: " + N,
-        "data_time": "train.*data_time: " + N,
-        "loss": " loss: " + N,
-        "loss_cls": "_cls: " + N,
-        "loss_bbox": "loss_bbox: " + N,
-        "acc": "acc: " + N,
-        "eval/coco/bbox_mAP": "mAP: " + N,
-        "eval/coco/bbox_mAP_50": "mAP_50: " + N,
-        "eval/time": "val.* time: " + N,
-        "eval/data_time": "val.*data_time: " + N,
-    },
-    "detectron2.src": {
-        name: f" {name}: {N}"
-        for name in ("total_loss", "loss_cls", "loss_box_reg", "time", "data_time", "lr", "max_mem")
-    },
-    "timm.src": {
-        "Loss": "Train.*Loss: +" + N,
-        "LR": "LR: " + N,
-        "Time": "Train.* Time: " + N,
-        "Data": "Data: " + N,
-        "eval/Loss": "Test.*Loss: +" + N,
-        "eval/Acc@1": "Test.*Acc@1: +" + N,
-        "eval/Acc@5": "Test.*Acc@5: +" + N,
-    },
-    "torchvision.src": {
-        **{name: rf" {name}: {N}(?!\S)" for name in ("lr", "img/s", "loss", "acc1", "acc5", "time", "data", "max mem")},
-        "eval/Acc@1": "Test: +Acc@1 " + N,
-        "eval/Acc@5": "Acc@5 " + N,
-    },
-    "imagenet_example.src": {
-        "Loss": r"\tLoss +" + N,
-        "Acc@1": r"\tAcc@1 +" + N,
-        "Acc@5": r"\tAcc@5 +" + N,
-        "Time": r"\tTime +" + N,
-        "Data": r"\tData +" + N,
-        "eval/Acc@1": r"\* +Acc@1 " + N,
-        "eval/Acc@5": r"\*.*Acc@5 " + N,
-    },
-    "nanogpt.src": {
-        "loss": r"iter \d+: loss " + N,
-        "mfu": "mfu " + N,
-        "time_ms": "time " + N + "ms",
-        "train loss": "train loss " + N,
-        "val loss": "val loss " + N,
-    },
-    "axolotl.src": {
-        "loss": r"^\{'loss': " + N,
-        "grad_norm": "norm': " + N,
-        "learning_rate": "rate': " + N,
-    },
-    "traps.src": {},
-    "ranks_same.src": {"loss": "loss " + N, "lr": "lr " + N, "tok/s": "tok/s " + N},
-    "xgboost.real": _named("train-logloss", "train-auc", "eval-logloss", "eval-auc", sep=":", before=""),
-    "lightgbm.real": _named(
-        "train's binary_logloss", "train's auc", "valid's binary_logloss", "valid's auc", sep=": ", before=""
+DATA = Path(__file__).parent.parent / "data"
+TRUTHS = toml_table(Path(__file__).with_name("log_truths.toml"))
+NUMBER = r"(-?[\d,.]+(?:[eE][-+]?\d+)?|nan)"
+LINE = re.compile(r"[\r\n]")
+ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+# Series that are right, but not in the table: counters, times and sizes.
+NEUTRAL = {
+    "logs": re.compile(
+        r"(?i)time|mem|batch|size|scale|best|wall|ups|wpb|bsz|gb_free|remaining|runtime|per_second|iterations|updates"
+        r"|flos|consumed|clip_range|seen|eval/|n_updates|std"
     ),
-    "catboost.real": {"test": r"\ttest: " + N, "best": r"^\d+:.*best: " + N},
-    "sklearn.real": {
-        "Avg. loss": r"Avg\. loss: " + N,
-        "Objective": "Objective: " + N,
-        "loss": r"Iteration \d+, loss = " + N,
-        # A table, whose header alone names its columns.
-        "Train Loss": r"^ +\d+ +(\d\.\d+) ",
-    },
-    "python.real": {
-        "Loss": "Loss: " + N,
-        "loss": r"(?:step=.* loss=|\"loss\": |iter \d+: loss )" + N,
-        "LR": "LR: " + N,
-        "lr": r"\"lr\": " + N,
-        "mfu": "mfu " + N,
-        "time_ms": "time " + N + "ms",
-        "throughput": "throughput=" + N,
-    },
-    "tqdm.real": {"loss": "loss=" + N, "lr": "lr=" + N, "acc": "acc=" + N},
-    "rich.real": {"loss": "loss=" + N},
-    "sb3.real": {
-        name: rf"\| +{name} +\| +{N}"
-        for name in (
-            "ep_len_mean",
-            "ep_rew_mean",
-            "fps",
-            "approx_kl",
-            "clip_fraction",
-            "entropy_loss",
-            "explained_variance",
-            "learning_rate",
-            "loss",
-            "policy_gradient_loss",
-            "value_loss",
-        )
-    },
-    "keras2.real": _named("accuracy", "loss", "val_accuracy", "val_loss", sep=": ", before=" "),
-    "keras1.real": {},
-    "hf.real": {
-        "loss": r"^\{'loss': '?" + N,
-        "grad_norm": "grad_norm': '?" + N,
-        "learning_rate": "learning_rate': '?" + N,
-        "eval_loss": "eval_loss': '?" + N,
-        "eval_accuracy": "eval_accuracy': '?" + N,
-    },
-    "hf_notqdm.real": {
-        "loss": r"^\{'loss': '?" + N,
-        "grad_norm": "grad_norm': '?" + N,
-        "learning_rate": "learning_rate': '?" + N,
-        "eval_loss": "eval_loss': '?" + N,
-        "eval_accuracy": "eval_accuracy': '?" + N,
-    },
-    "lightning.real": {"train_loss": "train_loss=" + N, "val_loss": "val_loss=" + N, "lr": r"\blr=" + N},
-    "lightning_rich_notty.real": {},
+    "logs_further": re.compile(r"(?i)time|sec|total_weights|clip|loss_scale|sents|bsz|tok/s|(?:^|/)s$|memory|batch"),
 }
-# Right, but not asked for above.
-NEUTRAL = re.compile(
-    r"(?i)time|mem|batch|size|scale|best|wall|ups|wpb|bsz|gb_free|remaining|runtime|per_second|iterations|updates|flos"
-    r"|consumed|clip_range|seen|eval/|n_updates|std"
-)
+# Bars that are drawn again at one step, with the same values: each is a point once.
+REDRAWN = {"tqdm.real", "rich.real", "lightning.real"}
+REAL = json.loads((DATA / "logs_further" / "real_truths.json").read_text())
+"""By trainer: its version, where the values are from, and the values of each series.
+
+``running`` has those of bars that are drawn at times only: each that is found is right, none has to be found.
+"""
 
 
-def _float(text: str) -> float:
-    return float(text.replace(",", ""))
+def log_path(name: str) -> Path:
+    (path,) = DATA.glob(f"logs*/{name}.log")
+    return path
 
 
-def _expected(name: str) -> dict[str, list[float]]:
-    """Return the values of each series of a log, by the patterns above; one value alone is no series."""
-    text = _ANSI.sub("", (LOGS / f"{name}.log").read_bytes().decode())
-    segments = [segment for segment in re.split(r"[\r\n]", text) if segment.strip()]
-    found = {
-        series: [_float(match[1]) for segment in segments if (match := re.search(pattern, segment))]
-        for series, pattern in TRUTHS[name].items()
-    }
-    return {series: values for series, values in found.items() if len(values) >= 2}
+def expected(name: str) -> dict[str, Counter[float]]:
+    """Return the values of each series of a log, by the patterns; one value alone is no series."""
+    lines = LINE.split(ANSI.sub("", log_path(name).read_bytes().decode()))
+    found = {}
+    for series, pattern in TRUTHS[name].items():
+        search = re.compile(pattern.replace("N", NUMBER)).search
+        values = [float(match[1].replace(",", "")) for match in map(search, lines) if match]
+        if len(values) >= 2:
+            found[series] = Counter(value for value in values if value == value)
+    return found
 
 
-def _recognised(name: str) -> dict[str, Counter[float]]:
+def recognised(name: str) -> dict[str, Counter[float]]:
     tracker = ProgressTracker()
-    tracker.feed((LOGS / f"{name}.log").read_bytes())
+    tracker.feed(log_path(name).read_bytes())
     values: dict[str, Counter[float]] = {}
     for rank in tracker.ranks():
         for series in rank.shown().values():
-            column = [bucket.last for bucket in series.buckets() if bucket.count]
-            values.setdefault(series.name, Counter()).update(column)
+            values.setdefault(series.name, Counter()).update(bucket.last for bucket in series.buckets() if bucket.count)
     return values
-
-
-def score(name: str) -> tuple[int, int, int, list[str]]:
-    """Return how many points of a log were found, missed and made up, and what is wrong with which series."""
-    got = _recognised(name)
-    found = missed = false = 0
-    wrong = []
-    for series, values in _expected(name).items():
-        wanted = Counter(value for value in values if value == value)
-        seen = got.pop(series, Counter())
-        right = sum((wanted & seen).values())
-        found += right
-        missed += wanted.total() - right
-        false += seen.total() - right
-        if right != wanted.total() or right != seen.total():
-            wrong.append(f"{name}: {series} {right} of {wanted.total()}, {seen.total() - right} false")
-    for series, counter in got.items():
-        if not NEUTRAL.search(series):
-            false += counter.total()
-            wrong.append(f"{name}: {series} is not a metric, {counter.total()}")
-    return found, missed, false, wrong
-
-
-def test_values_of_all_logs():
-    """Of all points of all logs 98 % are found, and 99.5 % of what is found is right."""
-    scores = [score(name) for name in TRUTHS]
-    found = sum(figures[0] for figures in scores)
-    missed = sum(figures[1] for figures in scores)
-    false = sum(figures[2] for figures in scores)
-    wrong = "\n".join(text for figures in scores for text in figures[3])
-    assert found > 5_000
-    assert found / (found + missed) >= 0.98, wrong
-    assert found / (found + false) >= 0.995, wrong
-
-
-# Bars that are drawn again at one step, with the same values: each is a point once.
-REDRAWN = {"tqdm.real", "rich.real", "lightning.real"}
 
 
 @pytest.mark.parametrize("name", TRUTHS)
 def test_values_of_each_series(name):
-    """Of each series 98 % of the points are found, and 99.5 % of what is found is right."""
-    got = _recognised(name)
-    for series, values in _expected(name).items():
-        wanted, seen = Counter(value for value in values if value == value), got.get(series, Counter())
+    """Of each series 98 % of the points are found, 99.5 % of what is found is right, and nothing else is a metric."""
+    got, wanted = recognised(name), expected(name)
+    assert [
+        other for other in got if other not in wanted and not NEUTRAL[log_path(name).parent.name].search(other)
+    ] == []
+    for series, values in wanted.items():
+        seen = got.get(series, Counter())
         if name in REDRAWN:
-            assert {*wanted} == {*seen}, series
-            assert all(seen[value] <= times for value, times in wanted.items()), series
+            assert {*values} == {*seen}, series
+            assert all(seen[value] <= times for value, times in values.items()), series
             continue
-        right = (wanted & seen).total()
-        assert right >= 0.98 * wanted.total(), series
+        right = (values & seen).total()
+        assert right >= 0.98 * values.total(), series
         assert right >= 0.995 * seen.total(), series
 
 
-@pytest.mark.parametrize("name", ["traps.src"])
-def test_traps_give_nothing(name):
+def test_traps_give_nothing():
     """Addresses, hashes, versions, warnings and tables of results are no metrics."""
-    assert not _recognised(name)
+    assert not recognised("traps.src")
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_values_of_real_runs(name):
+    found = recognised(f"{name}.real")
+    wanted = {key: Counter(value for value in values if value == value) for key, values in REAL[name]["series"].items()}
+    running = {key: Counter(values) for key, values in REAL[name].get("running", {}).items()}
+    count = sum(values.total() for values in wanted.values())
+    right = sum((found.get(key, Counter()) & values).total() for key, values in wanted.items())
+    false = sum(
+        (values - (wanted.get(key, Counter()) | running.get(key, Counter()))).total()
+        for key, values in found.items()
+        if not key.startswith("time_")
+    )
+    assert right >= 0.98 * count > 0
+    assert false <= 0.005 * count
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("catalyst", "epoch 12 of 12"),
+        ("ignite", "epoch 8 of 8"),
+        ("poutyne", "step 100 of 100"),
+        ("pykeen", "step 20 of 20"),
+        ("ultralytics", "step 16 of 16"),
+    ],
+)
+def test_progress_of_real_runs(name, words):
+    """Bars of evaluations and of reading data are no progress."""
+    tracker = ProgressTracker()
+    tracker.feed(log_path(f"{name}.real").read_bytes())
+    assert words in tracker.progress().words
+
+
+_TRAIN = """
+import json
+from sklearn.datasets import load_digits
+from sklearn.neural_network import MLPClassifier
+digits = load_digits()
+model = MLPClassifier((16,), max_iter=20, verbose=True, random_state=1).fit(digits.data, digits.target)
+print(json.dumps(model.loss_curve_))
+"""
+
+
+@pytest.mark.torch
+def test_scikit_learn_that_is_installed(require):
+    require("trainers", find_spec("sklearn") is not None, "pip install 'torchx-tui[examples]'")
+    command = [sys.executable, "-W", "ignore", "-c", _TRAIN]
+    printed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    *_, truth = printed.splitlines()
+    tracker = ProgressTracker()
+    tracker.feed(printed.removesuffix(f"{truth}\n").encode())
+    assert tracker.series()["loss"].means() == [float(f"{loss:.8f}") for loss in json.loads(truth)]

@@ -33,11 +33,6 @@ from torchx_tui.logs.source.replica_log import ReplicaLog
 HANDLE = "local_cwd://torchx/train-1"
 
 
-@pytest.fixture(autouse=True)
-def own_state(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
 @pytest.fixture
 def folder(tmp_path):
     (tmp_path / "job").mkdir()

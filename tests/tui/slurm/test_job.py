@@ -67,14 +67,16 @@ async def test_actions_on_a_job_are_done(app, commands):
         name = table.table.cursor_row.name
         for action, reason in (("hold", "None"), ("release", "JobHeldUser")):
             commands.queue({**WAITING, "Reason": reason})
-            await table.press("R")
-            await table.until(lambda reason=reason: ("held" in table.facts()) is (reason != "None"), "why it waits")
+            await table.press(
+                "R", until=lambda reason=reason: ("held" in table.facts()) is (reason != "None"), what="why it waits"
+            )
             await choose(table, action)
             await called(table, commands, action, "7")
             await table.shows(f"{action}: {name} done", on="said")
         commands.queue(ME)
-        await table.press("R")
-        await table.until(lambda: app.jobs.rows["slurm://torchx/7"].state is AppState.RUNNING, "its start")
+        await table.press(
+            "R", until=lambda: app.jobs.rows["slurm://torchx/7"].state is AppState.RUNNING, what="its start"
+        )
         job = await table.job()
         # A time limit is typed.
         await choose(job, "limit")
@@ -83,8 +85,7 @@ async def test_actions_on_a_job_are_done(app, commands):
         # At once: the next key may be here already.
         app.screen.action_back()
         assert job.focused() is None
-        await job.press("enter")
-        await job.until(lambda: job.focused() is field, "the field again")
+        await job.press("enter", until=lambda: job.focused() is field, what="the field again")
         # The list stays where it is.
         await job.press("down", "pagedown", *"1:30:00", "enter")
         await called(job, commands, "update", "JobId=7", "TimeLimit=1:30:00")
@@ -151,10 +152,10 @@ async def test_what_would_start_sooner_opens_the_form(app, commands, tmp_path, m
         assert dialog.rows()[0].plain[23:] == f"qos {'x' * (TEXT_WIDTH - 29)}~"
         with monkeypatch.context() as patched:
             patched.setattr(app.runner.scheduler("slurm"), "alternatives", lambda _: 1 / 0)
-            await job.press("R")
-            await job.until(lambda: "ZeroDivisionError: division by zero" in words(), "why there are none")
-        await job.press("R")
-        await job.until(lambda: dialog.alternatives, "the estimates again")
+            await job.press(
+                "R", until=lambda: "ZeroDivisionError: division by zero" in words(), what="why there are none"
+            )
+        await job.press("R", until=lambda: dialog.alternatives, what="the estimates again")
         assert "e edit with this   R ask again   esc back" in job.drawn()
         assert await form_by(job, "", "j", "e") == {"time": "1:00:00"}
 
@@ -175,8 +176,9 @@ async def test_everybodys_jobs_by_a_key(app, commands):
         await table.press("u")
         await table.has(1)
         assert table.screen.view.user == "root"
-        await table.press("u")
-        await table.until(lambda: not (table.screen.view.user or table.screen.view.everybody), "all that is listed")
+        await table.press(
+            "u", until=lambda: not (table.screen.view.user or table.screen.view.everybody), what="all that is listed"
+        )
 
 
 @pytest.fixture

@@ -98,8 +98,7 @@ async def test_job_of_which_not_all_is_known_is_asked_about(app, commands):
         await table.back("escape")
         await table.dialog(AskDialog, "r")
         assert not commands.calls("sbatch")
-        await table.press("y")
-        await table.until(lambda: commands.calls("sbatch"), "the launch")
+        await table.press("y", until=lambda: commands.calls("sbatch"), what="the launch")
         assert "--gres=gpu:2" in submitted(commands)
 
 
@@ -125,8 +124,7 @@ async def test_where_there_is_room_and_when_it_would_start(app, commands, script
         await answered(launch)
         assert f"Slurm would start it at {clock(start)} on n[1-2]" in launch.warnings()
 
-        await launch.press("ctrl+t", "ctrl+t", "ctrl+t", "ctrl+t")
-        await launch.shows("short", on="preview")
+        await launch.press("ctrl+t", "ctrl+t", "ctrl+t", "ctrl+t", shows="short", on="preview")
         main, short = (line.split() for line in launch.preview().splitlines()[1:3])
         assert main[:4] == ["main", "1/2", "2/2", "none"]
         assert main[4].startswith(clock(start).split()[0])
