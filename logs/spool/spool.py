@@ -241,13 +241,11 @@ class Spool:
         finally:
             self._lock.release()
 
-    def drop_oldest(self, why: str) -> bool:
-        """Remove the oldest file; return False if there is none."""
+    def drop_oldest(self, part: SpoolPart, why: str) -> None:
+        """Remove the oldest file, unless it is no longer this one: the writer may have removed that meanwhile."""
         with self._lock:
-            if self.parts:
+            if self.parts[:1] == (part,):
                 self._drop(why)
-                return True
-            return False
 
     def report(self, sentence: str, *, lasts: bool) -> None:
         """Add a notice to show among the lines; one that lasts is shown to later readers too."""

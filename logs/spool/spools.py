@@ -281,8 +281,10 @@ def _drop_until(jobs: list[list[Spool]], limit: int, why: str) -> None:
     for job in jobs:
         while sum(spool.size for spools in jobs for spool in spools) > limit:
             largest = max(job, key=lambda spool: (len(spool.parts), spool.size))
-            if not largest.drop_oldest(why):
+            parts = largest.parts
+            if not parts:
                 break
+            largest.drop_oldest(parts[0], why)
 
 
 def _close_feeds(feeds: list[Feed]) -> None:

@@ -132,6 +132,18 @@ def test_removed_file_is_not_made_again_within_a_stream(spool):
         write(spool, b"b\n")
 
 
+def test_a_file_that_the_writer_dropped_meanwhile_costs_no_other(spool):
+    write(spool, b"a\n")
+    oldest = spool.parts[0]
+    write(spool, *[b"b" * 99 + b"\n"] * 2)
+    rest = spool.parts
+    assert oldest not in rest
+    spool.drop_oldest(oldest, "the limit")
+    assert spool.parts == rest
+    spool.drop_oldest(rest[0], "the limit")
+    assert (spool.parts, spool.why_dropped) == (rest[1:], "the limit")
+
+
 def test_only_the_last_writer_adds_to_a_spool(spool):
     spool.begin("second")
     write(spool, b"a\n")
@@ -142,7 +154,6 @@ def test_only_the_last_writer_adds_to_a_spool(spool):
 def test_silent_stream_has_caught_up_before_long(tmp_path):
     spool = Spool(tmp_path / "spool", "trainer/0", lambda: 100, "it is small")
     assert not spool.caught_up
-    assert not spool.drop_oldest("there is none")
     spool.begin(spool)
     wait_until(lambda: spool.caught_up, "the silence")
     wait_until(lambda: spool.has_all_until(time.time(), 1.0), "a longer silence")
