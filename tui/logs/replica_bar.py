@@ -29,13 +29,18 @@ class ReplicaBar(Widget):
 
     # The replicas keep their own style.
     auto_links = reactive(False)
-    status: reactive[LogStatus] = reactive(LogStatus)
+    status: reactive[LogStatus] = reactive(LogStatus, repaint=False)
 
     @dataclass
     class Chosen(Message):
         """A replica was clicked; None means all of them."""
 
         replica: int | None
+
+    def watch_status(self, before: LogStatus, now: LogStatus) -> None:
+        """Draw again, unless only lines came, as they do many times a second."""
+        if _drawn(before) != _drawn(now):
+            self.refresh()
 
     @guard_render
     def render(self) -> Text:
@@ -70,3 +75,8 @@ class ReplicaBar(Widget):
         most = max(1, room // cell)
         first = max(0, min(chosen - most // 2, len(numbers) - most))
         return range(first, min(len(numbers), first + most))
+
+
+def _drawn(status: LogStatus) -> tuple[object, ...]:
+    """Return the parts of a status that the bar shows."""
+    return status.replica, status.numbers, status.failed, status.stream, status.times, status.wrap

@@ -6,21 +6,22 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal
 
-from rich import get_console
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
-from rich.text import Text
 from textual.strip import Strip
 
 from ...logs.lines.merge import LogLine
 from ...logs.pattern.error_kinds import known_kinds
 from ...logs.text.cells import char_width
-from ...logs.text.sanitize import plain, sanitize
+from ...logs.text.line_kinds import LevelWord
+from ...logs.text.sanitize import SafeLine, plain, sanitize
 from ..ui.glyphs import Glyphs
 from ..ui.palette import Palette
-from .style import sgr_style
+from .style import SgrStyles
 
 TimeMode = Literal["off", "clock", "milliseconds", "relative"]
 TIME_MODES: tuple[TimeMode, ...] = ("off", "clock", "milliseconds", "relative")
@@ -28,6 +29,8 @@ _TIME_WIDTH = {"off": 0, "clock": 9, "milliseconds": 13, "relative": 11}
 
 # Matches that are lit up in one line; a line of 64 kB may have as many as it has letters.
 _MOST_MARKS = 1000
+
+_Run = tuple[str, Style]
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ class RowMaker:
         self._match = Style.parse(colors.match_row)
         self._current_match = Style.parse(colors.accent_fill)
         self._signs = glyphs
-        self._colors = colors
+        self._sgr = SgrStyles(colors)
         self._log = base + Style.parse(colors.log)
         self._notable = base + Style.parse(colors.text)
         self._error_row = Style.parse(colors.error_row)
@@ -112,55 +115,88 @@ class RowMaker:
         """Return the rows of a line: one, or as many as it takes if lines wrap."""
         safe = sanitize(line.data, omitted=line.omitted)
         level = known_kinds().level_of(safe.text)
-        base = self._faint if line.stream == "n" else self._notable if level else self._log
-        over = self._error_row if level is not None and level.level == "error" else Style.null()
-        text = Text(safe.text)
-        text.stylize(base)
-        for start, end, sgr in safe.spans:
-            text.stylize(sgr_style(sgr, self._colors), start, end)
-        if level is not None:
-            text.stylize(self._level[level.level], level.start, level.end)
-        if self._marks is not None:
-            style = self._current_match if line.number == self._marks.current else self._match
-            for start, end in self._marks.spans(line)[:_MOST_MARKS]:
-                text.stylize(style, start, end)
+        text_style = self._faint if line.stream == "n" else self._notable if level else self._log
+        over = self._error_row if level is not None and level.level == "error" else None
+        runs = self._marked(self._runs(safe, level, text_style), line)
         width = self.layout.text_width
         if self.layout.wrap:
-            parts = [[*part.render(get_console())] for part in text.divide(_row_starts(safe.text, width))]
+            parts = _slices(runs, _wrapped(safe.text, width))
         else:
-            parts = [self._cropped(text, width)]
+            parts = [self._cropped(runs, safe.text, width)]
         return [
-            self._row([*self._gutter(line, first=number == 0), *part], base, over) for number, part in enumerate(parts)
+            self._row([*self._gutter(line, first=number == 0), *part], text_style, over)
+            for number, part in enumerate(parts)
         ]
 
     def message(self, sentence: str) -> Strip:
         """Return a row with a sentence in place of lines."""
-        return self._row([Segment(f" {plain(sentence)}", self._faint)], self._log, Style.null())
+        return self._row([(f" {plain(sentence)}", self._faint)], self._log, None)
 
-    def _gutter(self, line: LogLine, *, first: bool) -> list[Segment]:
+    def _gutter(self, line: LogLine, *, first: bool) -> list[_Run]:
         layout = self.layout
-        segments = [Segment(" ", self._log)]
+        runs: list[_Run] = [(" ", self._log)]
         if layout.times != "off":
             shown = time_text(line.time, layout.times, layout.start) if first else ""
-            segments.append(Segment(shown.ljust(_TIME_WIDTH[layout.times]), self._faint))
+            runs.append((shown.ljust(_TIME_WIDTH[layout.times]), self._faint))
         own = 0 <= line.replica < len(self._replicas)
         style = self._replicas[line.replica] if own else self._faint
         if layout.number_width:
             shown = str(layout.numbers[line.replica]) if first and own else ""
-            segments.append(Segment(shown.rjust(layout.number_width), style))
-        bar = self._signs.bar_err if line.stream == "e" else self._signs.bar_out
-        return [*segments, Segment(bar, style), Segment(" ", self._log)]
+            runs.append((shown.rjust(layout.number_width), style))
+        runs.append((self._signs.bar_err if line.stream == "e" else self._signs.bar_out, style))
+        runs.append((" ", self._log))
+        return runs
 
-    def _cropped(self, text: Text, width: int) -> list[Segment]:
+    def _runs(self, safe: SafeLine, level: LevelWord | None, base: Style) -> list[_Run]:
+        """Part the text by style."""
+        runs: list[_Run] = []
+        position = 0
+        for start, end, sgr in safe.spans:
+            runs.append((safe.text[position:start], base))
+            runs.append((safe.text[start:end], base + self._sgr.style(sgr)))
+            position = end
+        runs.append((safe.text[position:], base))
+        if level is None:
+            return runs
+        style = self._level[level.level]
+        word = [(text, run_style + style) for text, run_style in _slice(runs, level.start, level.end)]
+        return [*_slice(runs, 0, level.start), *word, *_slice(runs, level.end, len(safe.text))]
+
+    def _marked(self, runs: list[_Run], line: LogLine) -> list[_Run]:
+        """Light up what is searched for; the line that the search stopped at more than the others."""
+        if self._marks is None:
+            return runs
+        style = self._current_match if line.number == self._marks.current else self._match
+        edges = [0]
+        for start, end in self._marks.spans(line)[:_MOST_MARKS]:
+            if start == edges[-1] and len(edges) > 1:
+                edges[-1] = end
+            else:
+                edges += (start, end)
+        edges.append(sum(len(text) for text, _ in runs))
+        marked: list[_Run] = []
+        for number, part in enumerate(_slices(runs, list(pairwise(edges)))):
+            marked += [(text, run_style + style) for text, run_style in part] if number % 2 else part
+        return marked
+
+    def _cropped(self, runs: list[_Run], text: str, width: int) -> list[_Run]:
         """Cut one row out of the text; where it goes on at the right, a glyph says so."""
-        offset, strip = self.layout.offset, Strip(text.render(get_console()))
-        cut = strip.cell_length > offset + width
+        offset = self.layout.offset
+        length = cell_len(text)
+        if offset == 0 and length <= width:
+            return runs
+        strip = Strip([Segment(part, style) for part, style in runs if part], length)
+        cut = length > offset + width
         cropped = strip.crop(offset, offset + width - cut)
-        return [*cropped, Segment(self._signs.cut, self._faint)] if cut else [*cropped]
+        parts = [(segment.text, segment.style or self._log) for segment in cropped]
+        return [*parts, (self._signs.cut, self._faint)] if cut else parts
 
-    def _row(self, segments: list[Segment], fill: Style, over: Style) -> Strip:
+    def _row(self, runs: list[_Run], fill: Style, over: Style | None) -> Strip:
         width = self.layout.width
-        strip = Strip(Segment.apply_style(segments, post_style=over)).extend_cell_length(width, fill + over)
+        used = sum(cell_len(text) for text, _ in runs)
+        if used < width:
+            runs = [*runs, (" " * (width - used), fill)]
+        strip = Strip([Segment(text, style + over if over else style) for text, style in runs if text])
         return strip.simplify().adjust_cell_length(width)
 
 
@@ -201,16 +237,45 @@ def relative_text(seconds: float) -> str:
     return f"{glyph}{days}d {hour:02d}{f':{minute:02d}' if days < 100 else 'h'}".rjust(10)
 
 
-def _row_starts(text: str, width: int) -> list[int]:
-    """Return where the second and each further row of ``text`` starts; no wide character is parted."""
+def _slice(runs: list[_Run], start: int, end: int) -> list[_Run]:
+    """Return the runs of ``text[start:end]``."""
+    return _slices(runs, [(start, end)])[0]
+
+
+def _slices(runs: list[_Run], ranges: list[tuple[int, int]]) -> list[list[_Run]]:
+    """Return the runs of each ``text[start:end]``; the ranges are in order and do not overlap.
+
+    One pass: a line may have thousands of runs, and of ranges.
+    """
+    slices: list[list[_Run]] = []
+    index = position = 0
+    for start, end in ranges:
+        found: list[_Run] = []
+        while index < len(runs):
+            text, style = runs[index]
+            stop = position + len(text)
+            low, high = max(start, position), min(end, stop)
+            if low < high:
+                found.append((text[low - position : high - position], style))
+            if stop > end:
+                break
+            position = stop
+            index += 1
+        slices.append(found)
+    return slices
+
+
+def _wrapped(text: str, width: int) -> list[tuple[int, int]]:
+    """Return where each row of ``text`` starts and ends; no wide character is parted."""
     if text.isascii():
-        return [*range(width, len(text), width)]
-    starts: list[int] = []
-    used = 0
+        return [(start, start + width) for start in range(0, max(1, len(text)), width)]
+    rows: list[tuple[int, int]] = []
+    start = used = 0
     for position, char in enumerate(text):
         cells = char_width(char)
-        if used + cells > width and used:
-            starts.append(position)
-            used = 0
+        if used + cells > width and position > start:
+            rows.append((start, position))
+            start, used = position, 0
         used += cells
-    return starts
+    rows.append((start, len(text)))
+    return rows

@@ -26,7 +26,7 @@ from textual.widget import Widget
 from ...logs.lines.merge import Bounds, LogLine
 from ...logs.text.shown import shown_text
 from ..ui.drawing import guard_render_line
-from ..ui.frames import is_terminal_ready, repaint_interval
+from ..ui.frames import bytes_written, is_terminal_ready, repaint_interval
 from ..ui.theme import glyphs_of, palette_of
 from .rows import Marks, RowLayout, RowMaker, TimeMode
 from .selection import LogSelection
@@ -90,6 +90,8 @@ class LogView(Widget, can_focus=True):
         self._goal: tuple[int, int] | None = None
         self.painted_at = 0.0
         """When the log was last read for a repaint (`time.monotonic`)."""
+        # What the terminal had been sent by then (bytes).
+        self._written_before = 0
         self._timer: Timer | None = None
         self.dragged_from: int | None = None
         """The line that a drag began at, None while nothing is dragged."""
@@ -354,7 +356,8 @@ class LogView(Widget, can_focus=True):
 
     def _take_changes(self) -> None:
         self._timer = None
-        wait = self.painted_at + repaint_interval(self.size.area) - time.monotonic()
+        sent = bytes_written(self.app) - self._written_before
+        wait = self.painted_at + repaint_interval(sent) - time.monotonic()
         if wait <= 0 and not is_terminal_ready(self.app):
             wait = _TERMINAL_RETRY_S
         elif wait <= 0 and self._is_hidden():
@@ -363,7 +366,7 @@ class LogView(Widget, can_focus=True):
         if wait > 0:
             self._timer = self.set_timer(wait, self._take_changes)
             return
-        self.painted_at = time.monotonic()
+        self.painted_at, self._written_before = time.monotonic(), bytes_written(self.app)
         if self.on_paint is not None:
             self.on_paint()
         if self.following or self._at_start or len(self._row_lines) < self.size.height:

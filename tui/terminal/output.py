@@ -43,6 +43,8 @@ class TerminalOutput:
     def __init__(self, fileno: int, encoding: str = "utf-8") -> None:
         self._fileno = fileno
         self._encoding = encoding
+        self.written = 0
+        """Bytes that were given to `write`."""
         # Its lock guards all that follows.
         self._changed = threading.Condition()
         self._queue: deque[bytes] = deque()
@@ -65,7 +67,9 @@ class TerminalOutput:
         """Write a text, after what was written before."""
         with self._changed:
             if not self._is_closed:
-                self._queue.append(text.encode(self._encoding, "replace"))
+                data = text.encode(self._encoding, "replace")
+                self._queue.append(data)
+                self.written += len(data)
                 self._has_more = self._has_more or text != QUESTION
                 self._changed.notify_all()
 

@@ -10,15 +10,20 @@ from textual.await_complete import AwaitComplete
 from ..dashboard import OnDashboard
 from ..terminal.textual_internals import GatedUpdates, terminal_output
 
-# Repaints a second of a log that grows, and bytes a second that they may cost (about 1.9 bytes a cell).
+# Repaints a second of a log that grows, and bytes a second that they may cost.
 _MOST_REPAINTS = 8
 _BYTES_A_SECOND = 76_000
-_BYTES_A_CELL = 1.9
 
 
-def repaint_interval(cells: int) -> float:
-    """Return the seconds between two repaints of so many cells while lines come without a pause."""
-    return max(1 / _MOST_REPAINTS, cells * _BYTES_A_CELL / _BYTES_A_SECOND)
+def repaint_interval(sent: int) -> float:
+    """Return the seconds from a repaint that sent so many bytes to the next one, while lines come without a pause."""
+    return max(1 / _MOST_REPAINTS, sent / _BYTES_A_SECOND)
+
+
+def bytes_written(app: App[Any]) -> int:
+    """Return how many bytes were written to the app's terminal; 0 for an app without one."""
+    output = terminal_output(app)
+    return 0 if output is None else output.written
 
 
 def is_terminal_ready(app: App[Any]) -> bool:
