@@ -4,6 +4,7 @@ from support.dashboard import until
 
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.logs.search import LogSearch
+from torchx_tui.tui.logs.view import LogView
 
 # The largest first: the application is started at it and made smaller.
 SIZES = {"120x40": (120, 40), "80x24": (80, 24)}
@@ -44,8 +45,8 @@ def _card_is_read(card, handle):
 
 
 def shows_logs(app):
-    status = app.screen.logs.log_pane.status
-    return status.line_count > 0 and status.exact
+    status, view = app.screen.logs.log_pane.status, app.screen.logs.query_one(LogView)
+    return status.line_count > 0 and status.exact and view.last_line is not None
 
 
 def stands_at_cause(app):
