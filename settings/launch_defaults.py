@@ -50,7 +50,7 @@ class Given(NamedTuple):
 
     @property
     def is_of_profile(self) -> bool:
-        """Whether it is of a profile of config.toml, not of a file `.torchxconfig`."""
+        """Whether it comes from a profile of config.toml, not from a `.torchxconfig`."""
         return self.source.startswith(_PROFILE)
 
 

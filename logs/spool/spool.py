@@ -242,7 +242,7 @@ class Spool:
             self._lock.release()
 
     def drop_oldest(self, part: SpoolPart, why: str) -> None:
-        """Remove the oldest file, unless it is no longer this one: the writer may have removed that meanwhile."""
+        """Remove a file if it is still the oldest: the writer may have removed it meanwhile."""
         with self._lock:
             if self.parts[:1] == (part,):
                 self._drop(why)

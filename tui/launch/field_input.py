@@ -79,12 +79,12 @@ class PathSuggester(Suggester):
 
 
 def complete_path(text: str) -> str | None:
-    """Return the whole of a path that is typed."""
+    """Complete a path that is typed."""
     return first_path(text) if text.strip() and not text.endswith(" ") else None
 
 
 def complete_script(text: str) -> str | None:
-    """Return the whole of a script's path, or of a module after `-m`."""
+    """Complete a script's path, or a module after `-m`."""
     if text.startswith(MODULE):
         path = first_path(text.removeprefix(MODULE).replace(".", "/"), (".py",))
         return path and f"{MODULE}{path.removesuffix('.py').replace('/', '.')}"

@@ -43,7 +43,7 @@ _SCROLL_EVERY_S = 0.05
 
 
 class LogView(Widget, can_focus=True):
-    """Draws a `AnyLog`.
+    """Draws an `AnyLog`.
 
     It reads only the lines on screen, when it is told of a change: at once after a quiet time, else some times a
     second, and only when the terminal has taken the last frame.
